@@ -206,7 +206,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
     const void *bytes, size_t size, const char *name,
     const tarn_trace_options *options, tarn_trace **out_trace);
 
-// Makes the history of one iteration of a known net from its layers' shapes:
+// Makes the history of one iteration of a known net from its layers' shapes, or
+// of a program that does not repeat:
 //
 //   @bert-layer    one BERT-base layer, batch 4, sequence 128, training step
 //   @resnet50-b8   ResNet-50 on 224 x 224 images, batch 8, training step
@@ -214,13 +215,23 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
 //   @kv-decode     token by token decoding; the key and value caches grow
 //   @random        sizes of 256 B to 64 MB and lifetimes drawn from a fixed
 //                  seed
+//   @serving       a server of a language model with continuous batching: a
+//                  front end and four workers
+//   @varlen        two BERT-base layers, batch 8, 56 training steps whose
+//                  lengths differ
+//   @dataloader    images that are read, decoded and batched ahead of a
+//                  training, by six threads beside its own
+//
+// The last three are drawn from a fixed seed as well; docs/traces.md states
+// their distributions. In @serving and @dataloader events name their threads,
+// which free each other's blocks.
 //
 // The same name always gives the same trace. Each trace frees all that it
 // allocates, so that it can be repeated: gradients are in it, but parameters,
 // which outlive an iteration, are not. Addresses, times and streams are
 // unknown. A stack has two frames: the layer, and the purpose of the block,
-// such as "output" or "gradient"; in @random it has one, the block's size
-// class.
+// such as "output" or "gradient"; in @serving and @dataloader what the block is
+// and who asks for it; in @random it has one, the block's size class.
 //
 // Lifetime: free it with tarn_trace_destroy.
 // TARN_E_INVALID  an unknown name; the text lists the known names.

@@ -385,10 +385,16 @@ tarn_status tarn__history_tag(tarn__trace_history *history, const char *name,
                           stacks->scratch.items, size + 1, out_tag);
 }
 
+void tarn__history_thread(tarn__trace_history *history, uint32_t thread) {
+  history->thread = thread;
+}
+
 tarn_status tarn__history_birth(tarn__trace_history *history, uint64_t size,
                                 uint32_t stack, uint32_t *out_block) {
-  tarn_trace_event event = {
-      .kind = TARN_TRACE_ALLOC, .size = size, .stack = stack};
+  tarn_trace_event event = {.kind = TARN_TRACE_ALLOC,
+                            .size = size,
+                            .stack = stack,
+                            .thread = history->thread};
   tarn_trace_block block = {.size = size,
                             .born = (uint32_t)history->events.count,
                             .died = TARN_TRACE_NEVER,
@@ -402,7 +408,8 @@ tarn_status tarn__history_death(tarn__trace_history *history, uint32_t block) {
   tarn_trace_event event = {.kind = TARN_TRACE_FREE,
                             .block = block,
                             .size = block_at(history, block)->size,
-                            .stack = block_at(history, block)->stack};
+                            .stack = block_at(history, block)->stack,
+                            .thread = history->thread};
   TARN__TRY(append_event(history, &event));
   end_block(history, block);
   return TARN_OK;

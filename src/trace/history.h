@@ -77,6 +77,7 @@ typedef struct tarn__trace_history {
   tarn__array places;    // by hash of address: see history.c
   tarn__intern tags;     // each with its zero byte; number 0 is ""
   size_t place_count;
+  uint32_t thread;  // of births and deaths
 
   // The sums, updated with each block, so that an overflow can name the block's
   // byte, and what a reader knows of the file: its device, what it lost.
@@ -138,6 +139,9 @@ TARN_MUST_CHECK tarn_status tarn__history_tag(tarn__trace_history *history,
                                               uint32_t *out_tag);
 
 // --- by block: for workloads -------------------------------------------------
+
+// The thread of the births and deaths from now on; 0 to begin with.
+void tarn__history_thread(tarn__trace_history *history, uint32_t thread);
 
 TARN_MUST_CHECK tarn_status tarn__history_birth(tarn__trace_history *history,
                                                 uint64_t size, uint32_t stack,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "trace/chance.h"
 #include "trace/workload.h"
 
 enum {
@@ -24,19 +25,11 @@ typedef struct member {
 
 typedef struct population {
   tarn__trace_history *history;
-  uint64_t state;            // of the generator
+  tarn__trace_chance chance;
   uint32_t stacks[CLASSES];  // by the power of two of a size
   tarn__array living;        // member
   size_t bytes;
 } population;
-
-// splitmix64, by Sebastiano Vigna, in the public domain.
-static uint64_t draw(population *p) {
-  uint64_t z = (p->state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 static tarn_status name_classes(population *p, const char *workload) {
   tarn__trace_stacks *stacks = &p->history->stacks;
@@ -63,7 +56,7 @@ static tarn_status birth(population *p, size_t size, unsigned bit) {
 static tarn_status death(population *p) {
   assert(p->living.count != 0);
   member *living = p->living.items;
-  size_t chosen = (size_t)(draw(p) % p->living.count);
+  size_t chosen = tarn__chance_below(&p->chance, p->living.count);
   member dead = living[chosen];
   living[chosen] = living[p->living.count - 1];
   tarn__array_drop(&p->living, 1);
@@ -73,9 +66,11 @@ static tarn_status death(population *p) {
 
 // A request. Blocks die for it while there is no room, and at random.
 static tarn_status request(population *p) {
-  unsigned bit = LOWEST_BIT + (unsigned)(draw(p) % (CLASSES - LOWEST_BIT));
-  size_t size = ((size_t)1 << bit) + (size_t)(draw(p) % (1u << bit));
-  bool one_dies = draw(p) % 2 == 0 && p->living.count != 0;
+  unsigned bit = LOWEST_BIT +
+                 (unsigned)tarn__chance_below(&p->chance, CLASSES - LOWEST_BIT);
+  size_t size = (size_t)1 << bit;
+  size += tarn__chance_below(&p->chance, size);
+  bool one_dies = tarn__chance_is(&p->chance, 1, 2) && p->living.count != 0;
   tarn_status status = one_dies ? death(p) : TARN_OK;
   while (status == TARN_OK && p->bytes + size > LIVE_LIMIT)
     status = death(p);
@@ -85,7 +80,7 @@ static tarn_status request(population *p) {
 tarn_status tarn__random_history(tarn__trace_history *history,
                                  const char *workload) {
   population p = {
-      .history = history, .state = SEED, .living = TARN__ARRAY_OF(member)};
+      .history = history, .chance = {SEED}, .living = TARN__ARRAY_OF(member)};
   tarn_status status = name_classes(&p, workload);
   for (int i = 0; i < ALLOCS && status == TARN_OK; i++)
     status = request(&p);

@@ -6,18 +6,31 @@
 
 #include "base/status.h"
 
+// A net runs once; all others write their history themselves.
 static const struct workload {
   const char *name;
-  tarn__trace_tape_tensor (*net)(tarn__trace_tape *tape,
-                                 size_t batch);  // NULL: random
+  tarn__trace_tape_tensor (*net)(tarn__trace_tape *tape, size_t batch);
   size_t batch;
   bool training;
+  tarn_status (*write)(tarn__trace_history *history, const char *workload);
 } workloads[] = {
-    {"@bert-layer", tarn__net_bert_layer, 4, true},
-    {"@resnet50-b8", tarn__net_resnet50, 8, true},
-    {"@resnet50-b32", tarn__net_resnet50, 32, true},
-    {"@kv-decode", tarn__net_decode, 8, false},
-    {"@random", NULL, 0, false},
+    {.name = "@bert-layer",
+     .net = tarn__net_bert_layer,
+     .batch = 4,
+     .training = true},
+    {.name = "@resnet50-b8",
+     .net = tarn__net_resnet50,
+     .batch = 8,
+     .training = true},
+    {.name = "@resnet50-b32",
+     .net = tarn__net_resnet50,
+     .batch = 32,
+     .training = true},
+    {.name = "@kv-decode", .net = tarn__net_decode, .batch = 8},
+    {.name = "@random", .write = tarn__random_history},
+    {.name = "@serving", .write = tarn__serving_history},
+    {.name = "@varlen", .write = tarn__varlen_history},
+    {.name = "@dataloader", .write = tarn__dataloader_history},
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
@@ -33,7 +46,7 @@ static const struct workload *find(const char *name) {
 }
 
 static tarn_status refuse(const char *name) {
-  char known[128] = "";
+  char known[256] = "";
   for (size_t i = 0, used = 0; i < WORKLOADS && used < sizeof known; i++) {
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
                              i == 0 ? "" : ", ", workloads[i].name);
@@ -62,6 +75,6 @@ tarn_status tarn_trace_make(const char *name, tarn_trace **out_trace) {
   tarn__history_init(&history, &budget, workload->name);
   tarn_status status = workload->net != NULL
                            ? run_net(&history, workload)
-                           : tarn__random_history(&history, workload->name);
+                           : workload->write(&history, workload->name);
   return tarn__history_finish(&history, status, "workload", out_trace);
 }

@@ -154,12 +154,25 @@ tarn__trace_image tarn__layer_max_pool(tarn__trace_tape *tape, const char *name,
 // Each records its ops on |tape| and returns the net's output.
 tarn__trace_tape_tensor tarn__net_bert_layer(tarn__trace_tape *tape,
                                              size_t batch);
+// The same with |layers| layers, on |batch| sequences of |length|.
+tarn__trace_tape_tensor tarn__net_bert(tarn__trace_tape *tape, size_t batch,
+                                       size_t length, size_t layers);
 tarn__trace_tape_tensor tarn__net_resnet50(tarn__trace_tape *tape,
                                            size_t batch);
 tarn__trace_tape_tensor tarn__net_decode(tarn__trace_tape *tape, size_t batch);
 
+// --- Programs that do not repeat ------------------------------------------
+
 // Random sizes and lifetimes from a fixed seed.
 TARN_MUST_CHECK tarn_status tarn__random_history(tarn__trace_history *history,
                                                  const char *workload);
+
+// Each from a seed of its own; the distributions are stated in its file.
+TARN_MUST_CHECK tarn_status tarn__serving_history(tarn__trace_history *history,
+                                                  const char *workload);
+TARN_MUST_CHECK tarn_status tarn__varlen_history(tarn__trace_history *history,
+                                                 const char *workload);
+TARN_MUST_CHECK tarn_status
+tarn__dataloader_history(tarn__trace_history *history, const char *workload);
 
 #endif  // TARN_TRACE_WORKLOAD_H_

@@ -150,7 +150,7 @@ TEST(rows_as_they_were_asked_for) {
   tool_output o = tool_done(
       "bench pool --workload all --pool page_unit_pool:page=65536,no_pool "
       "--passes 1 --threads 1 --touched no -o json");
-  ck_assert_uint_eq(json_size(o.out, "workloads"), 5);
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 8);
   ck_assert(json_is(o.out, "workloads.3.name", "\"@kv-decode\""));
   ck_assert_uint_eq(json_size(o.out, "workloads.4.results"), 2);
   ck_assert(is_at(o.out, 0, "name", "\"page_unit_pool:page=65536\""));

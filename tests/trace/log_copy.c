@@ -118,7 +118,7 @@ static void assert_survives(tarn_trace *trace) {
 
 // --- what is written -------------------------------------------------------
 
-TEST_LOOP(workloads_survive, 5) {
+TEST_LOOP(workloads_survive, 8) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
   assert_survives(trace);

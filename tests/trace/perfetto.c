@@ -36,7 +36,7 @@ static void assert_has(const char *part) {
   ck_assert_msg(strstr(w.bytes, part) != NULL, "no %s in %s", part, w.bytes);
 }
 
-TEST_LOOP(every_block_begins_and_ends, 5) {
+TEST_LOOP(every_block_begins_and_ends, 8) {
   assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
   write_it();
   ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);

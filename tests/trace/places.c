@@ -39,7 +39,7 @@ static uint64_t highest(const tarn_trace *trace, const uint64_t *addresses) {
   return end;
 }
 
-TEST_LOOP(workloads_are_laid_out, 5) {
+TEST_LOOP(workloads_are_laid_out, 8) {
   uint64_t *addresses = NULL;
   uint64_t *again = NULL;
   tarn_trace *trace = NULL;

@@ -22,7 +22,7 @@ static tarn_trace *again(const tarn_trace *trace) {
 
 // --- there and back --------------------------------------------------------
 
-TEST_LOOP(workloads_come_back, 5) {
+TEST_LOOP(workloads_come_back, 8) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
   tarn_trace *read = again(trace);

@@ -6,6 +6,8 @@
 #include "support/run.h"
 #include "tarn/trace.h"
 
+enum { WORKLOADS = 8 };
+
 static tarn_trace *make(const char *name) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make(name, &trace));
@@ -41,21 +43,24 @@ static size_t count_blocks(const tarn_trace *trace, const char *role,
 }
 
 TEST(names_are_listed) {
-  static const char *const names[] = {"@bert-layer", "@resnet50-b8",
-                                      "@resnet50-b32", "@kv-decode", "@random"};
+  static const char *const names[] = {
+      "@bert-layer", "@resnet50-b8", "@resnet50-b32", "@kv-decode",
+      "@random",     "@serving",     "@varlen",       "@dataloader"};
   tarn_trace *trace = NULL;
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < WORKLOADS; i++) {
     ck_assert_str_eq(tarn_trace_workload(i), names[i]);
   }
-  ck_assert_ptr_null(tarn_trace_workload(5));
+  ck_assert_ptr_null(tarn_trace_workload(WORKLOADS));
   ck_assert_ptr_null(tarn_trace_workload(SIZE_MAX));
   assert_status(tarn_trace_make("@bert", &trace), TARN_E_INVALID);
-  assert_error_says("@bert-layer, @resnet50-b8, @resnet50-b32, @kv-decode");
+  assert_error_says(
+      "@bert-layer, @resnet50-b8, @resnet50-b32, @kv-decode, @random, "
+      "@serving, @varlen, @dataloader");
   ck_assert_ptr_null(trace);
   assert_status(tarn_trace_make(NULL, &trace), TARN_E_INVALID);
 }
 
-TEST_LOOP(each_frees_what_it_takes, 5) {
+TEST_LOOP(each_frees_what_it_takes, WORKLOADS) {
   tarn_trace *trace = make(tarn_trace_workload((size_t)_i));
   uint64_t live = 0;
   uint64_t peak = 0;
@@ -86,7 +91,7 @@ TEST_LOOP(each_frees_what_it_takes, 5) {
   tarn_trace_destroy(trace);
 }
 
-TEST_LOOP(the_same_name_gives_the_same_trace, 5) {
+TEST_LOOP(the_same_name_gives_the_same_trace, WORKLOADS) {
   const char *name = tarn_trace_workload((size_t)_i);
   tarn_trace *one = make(name);
   tarn_trace *two = make(name);
@@ -186,6 +191,105 @@ TEST(random_covers_its_range) {
   tarn_trace_destroy(trace);
 }
 
+// Of the blocks that one thread allocated, by thread; |*out_foreign| is how
+// many another thread freed.
+static void count_threads(const tarn_trace *trace, size_t *of_thread,
+                          size_t most, size_t *out_foreign) {
+  *out_foreign = 0;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    uint32_t by = trace->events[trace->blocks[i].born].thread;
+    uint32_t freed_by = trace->events[trace->blocks[i].died].thread;
+    ck_assert_uint_lt(by, most);
+    ck_assert_uint_lt(freed_by, most);
+    of_thread[by]++;
+    if (by != freed_by) ++*out_foreign;
+  }
+}
+
+// Of the blocks with |role| as the outer frame and |what| as the inner.
+static size_t of_kind(const tarn_trace *trace, const char *role,
+                      const char *what, uint64_t *out_most) {
+  size_t count = 0;
+  *out_most = 0;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    const tarn_trace_block *block = &trace->blocks[i];
+    if (strcmp(frame(trace, block->stack, 1), role) != 0) continue;
+    if (strcmp(frame(trace, block->stack, 0), what) != 0) continue;
+    if (block->size > *out_most) *out_most = block->size;
+    count++;
+  }
+  return count;
+}
+
+TEST(a_server_has_texts_and_workers) {
+  tarn_trace *trace = make("@serving");
+  const uint64_t room = 256ull * 2 * 512 * 2;  // of 256 tokens in a layer
+  size_t of_thread[5] = {0}, foreign = 0;
+  uint64_t most = 0;
+  ck_assert_uint_eq(of_kind(trace, "front end", "prompt", &most), 96);
+  ck_assert_uint_le(most, 2048 * 8);
+  ck_assert_uint_eq(of_kind(trace, "decode", "answer", &most), 96);
+  ck_assert_uint_eq(of_kind(trace, "prefill", "keys_values", &most), 96 * 16);
+  ck_assert_uint_eq(most, 8 * room);
+  size_t grown = of_kind(trace, "decode", "keys_values", &most);
+  ck_assert_uint_gt(grown, 0);
+  ck_assert_uint_eq(grown % 16, 0);
+  ck_assert_uint_eq(most % room, 0);
+  (void)of_kind(trace, "decode", "ids", &most);
+  ck_assert_uint_eq(most, 8 * 8);  // a full batch
+  count_threads(trace, of_thread, 5, &foreign);
+  ck_assert_uint_eq(of_thread[0], 96);
+  for (size_t i = 1; i < 5; i++)
+    ck_assert_uint_gt(of_thread[i], 2000);
+  // Prompts, answers, and most of the first caches.
+  ck_assert_uint_gt(foreign, 96 + 96 + 96 * 16 / 2);
+  ck_assert_uint_lt(foreign, trace->block_count / 5);
+  tarn_trace_destroy(trace);
+}
+
+TEST(steps_of_texts_differ_in_length) {
+  tarn_trace *trace = make("@varlen");
+  bool seen[513] = {false};
+  size_t steps = 0, lengths = 0;
+  for (size_t i = 0; i < trace->block_count; i++) {
+    const tarn_trace_block *block = &trace->blocks[i];
+    if (strcmp(frame(trace, block->stack, 0), "attention_mask") != 0) continue;
+    size_t length = block->size / (8 * 4);  // of floats
+    ck_assert_uint_ge(length, 8);
+    ck_assert_uint_le(length, 512);
+    if (!seen[length]) lengths++;
+    seen[length] = true;
+    steps++;
+  }
+  ck_assert_uint_eq(steps, 56);
+  ck_assert_uint_gt(lengths, 45);
+  uint64_t bytes = 0;
+  ck_assert_uint_eq(count_blocks(trace, "gradient of parameters", "", &bytes),
+                    56 * 2 * 16);
+  ck_assert_uint_eq(bytes, 56ull * 2 * 7087872 * 4);
+  tarn_trace_destroy(trace);
+}
+
+TEST(a_loader_frees_in_other_threads) {
+  tarn_trace *trace = make("@dataloader");
+  size_t of_thread[7] = {0}, foreign = 0;
+  uint64_t most = 0;
+  ck_assert_uint_eq(of_kind(trace, "reader", "file", &most), 200 * 16);
+  ck_assert_uint_le(most, 1 << 20);
+  ck_assert_uint_eq(of_kind(trace, "decoder", "pixels", &most), 200 * 16);
+  ck_assert_uint_eq(of_kind(trace, "decoder", "sample", &most), 200 * 16);
+  ck_assert_uint_le(most, 3 * 224 * 336 * 4);
+  ck_assert_uint_eq(of_kind(trace, "batcher", "images", &most), 200);
+  ck_assert_uint_le(most, 16 * 3 * 224 * 336 * 4);
+  count_threads(trace, of_thread, 7, &foreign);
+  ck_assert_uint_eq(of_thread[0], 0);  // it only trains
+  ck_assert_uint_eq(of_thread[1], 200 * 2);
+  ck_assert_uint_eq(of_thread[2], 200 * 16);
+  // All but the pixels: files, samples, and batches with their labels.
+  ck_assert_uint_eq(foreign, 200 * (16 + 16 + 2));
+  tarn_trace_destroy(trace);
+}
+
 static void make_scenario(void *context) {
   tarn_trace *trace = NULL;
   tarn_status status = tarn_trace_make(context, &trace);
@@ -194,8 +298,9 @@ static void make_scenario(void *context) {
   tarn_trace_destroy(trace);
 }
 
-TEST_LOOP(every_failing_allocation_is_survived, 3) {
-  static char *const names[] = {"@bert-layer", "@resnet50-b8", "@random"};
+TEST_LOOP(every_failing_allocation_is_survived, 6) {
+  static char *const names[] = {"@bert-layer", "@resnet50-b8", "@random",
+                                "@serving",    "@varlen",      "@dataloader"};
   size_t faults = faults_sweep(make_scenario, names[_i]);
   printf("trace: %zu faults while making %s, 0 leaks\n", faults, names[_i]);
   ck_assert_uint_gt(faults, 20);
