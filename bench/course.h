@@ -4,7 +4,7 @@
 #ifndef TARN_BENCH_COURSE_H_
 #define TARN_BENCH_COURSE_H_
 
-#include "crossing.h"
+#include "kit/crossing.h"
 #include "kit/tool.h"
 #include "peers.h"
 
@@ -18,16 +18,6 @@ static inline bool course_touch(void *block, size_t size) {
   for (size_t at = 0; at < size; at += COURSE_PAGE)
     bytes[at] = 1;
   return true;
-}
-
-// Cleared memory that will not be touched for the first time while it is
-// measured.
-static inline void *course_array(size_t count, size_t size) {
-  void *array = tool_array(count, size);
-  volatile char *bytes = array;
-  for (size_t i = 0; i < count * size; i += 64)
-    bytes[i] = 0;
-  return array;
 }
 
 COURSE_INLINE bool course_serve(void *self, const request *r, bool touched,

@@ -84,7 +84,8 @@ static void *file_create(const peer_order *order, char *why) {
   char *path = tool_text(order->name);
   char *options = strchr(path, ':');
   if (options != NULL) *options++ = '\0';
-  self->slots = course_array(order->requests->slot_count, sizeof *self->slots);
+  self->slots =
+      tool_array_ready(order->requests->slot_count, sizeof *self->slots);
   *why = '\0';
   bool opened = load(self, path, why) &&
                 self->open(order->device, options != NULL ? options : "", why);

@@ -115,8 +115,8 @@ static void place_stacks(free_list *self, const request_list *requests,
   size_t total = 0;
   for (size_t i = 0; i < requests->rank_count; i++)
     total += most[i] + 1;
-  self->entries = course_array(total, sizeof *self->entries);
-  self->tops = course_array(requests->rank_count, sizeof *self->tops);
+  self->entries = tool_array_ready(total, sizeof *self->entries);
+  self->tops = tool_array_ready(requests->rank_count, sizeof *self->tops);
   void **bottom = self->entries;
   for (size_t i = 0; i < requests->rank_count; i++) {
     self->tops[i] = bottom;
@@ -139,7 +139,7 @@ static void *create(const peer_order *order, char *why) {
   free_list *self = tool_array(1, sizeof *self);
   size_t *most = count_most(order, &self->memory_size);
   pthread_mutex_init(&self->lock, NULL);
-  self->slots = course_array(requests->slot_count, sizeof *self->slots);
+  self->slots = tool_array_ready(requests->slot_count, sizeof *self->slots);
   place_stacks(self, requests, most);
   free(most);
   if (self->memory_size == 0) self->memory_size = ALIGN;

@@ -43,7 +43,8 @@ static bool heap_pass(void *self, const peer_run *run) {
 
 static heap *heap_create(const peer_order *order) {
   heap *self = tool_array(1, sizeof *self);
-  self->slots = course_array(order->requests->slot_count, sizeof *self->slots);
+  self->slots =
+      tool_array_ready(order->requests->slot_count, sizeof *self->slots);
   return self;
 }
 

@@ -91,8 +91,8 @@ static void *tarn_peer_create(const peer_order *order, char *why) {
     tarn_peer_destroy(self);
     return NULL;
   }
-  self->blocks = course_array(slots, sizeof *self->blocks);
-  self->addresses = course_array(slots, sizeof *self->addresses);
+  self->blocks = tool_array_ready(slots, sizeof *self->blocks);
+  self->addresses = tool_array_ready(slots, sizeof *self->addresses);
   return self;
 }
 

@@ -184,12 +184,12 @@ static void make_room(pool_runner *r) {
   size_t sampled =
       passes < POOL_PASSES_SAMPLED ? passes : (size_t)POOL_PASSES_SAMPLED;
   size_t samples = sampled * r->bench->requests->count;
-  r->by_block = course_array(passes, sizeof *r->by_block);
-  r->by_address = course_array(passes, sizeof *r->by_address);
-  r->by_touch = course_array(passes, sizeof *r->by_touch);
-  r->samples = course_array(samples, sizeof *r->samples);
-  r->empty = course_array(samples, sizeof *r->empty);
-  r->spare = course_array(samples + passes, sizeof *r->spare);
+  r->by_block = tool_array_ready(passes, sizeof *r->by_block);
+  r->by_address = tool_array_ready(passes, sizeof *r->by_address);
+  r->by_touch = tool_array_ready(passes, sizeof *r->by_touch);
+  r->samples = tool_array_ready(samples, sizeof *r->samples);
+  r->empty = tool_array_ready(samples, sizeof *r->empty);
+  r->spare = tool_array_ready(samples + passes, sizeof *r->spare);
 }
 
 static void clear_room(pool_runner *r) {

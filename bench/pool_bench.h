@@ -14,7 +14,7 @@
 // Where blocks are touched, one byte of each page is written after each alloc,
 // and the same pass over a buffer that is resident (touch.h) is taken off: what
 // remains is the allocator, page faults included. Several threads share a pass
-// as crossing.h says.
+// as kit/crossing.h says.
 //
 // The shares of alloc and free come from a second series of passes, in which
 // each request is timed by itself, less the time that the same loop takes

@@ -27,6 +27,20 @@ size_t pool_passes_room(const pool_bench *bench) {
 // One pass
 // ---------------------------------------------------------------------------
 
+// What all threads are to do.
+typedef struct shared_pass {
+  peer_pass *pass;
+  void *self;
+  const peer_run *run;
+} shared_pass;
+
+static bool run_side(void *context, const crossing_side *side) {
+  const shared_pass *all = context;
+  peer_run mine = *all->run;
+  mine.side = side;
+  return all->pass(all->self, &mine);
+}
+
 static bool run_passes(pool_runner *r, peer_pass *pass, void *self,
                        uint32_t in_a_row, uint64_t *ticks) {
   peer_run run = {.requests = r->requests,
@@ -34,7 +48,8 @@ static bool run_passes(pool_runner *r, peer_pass *pass, void *self,
                   .ticks = ticks,
                   .touched = r->touched != NULL};
   if (r->crossing == NULL) return pass(self, &run);
-  return crossing_pass(r->crossing, pass, self, &run, in_a_row);
+  shared_pass all = {.pass = pass, .self = self, .run = &run};
+  return crossing_run(r->crossing, run_side, &all, in_a_row);
 }
 
 static bool refused(pool_runner *r) {

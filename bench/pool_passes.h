@@ -2,7 +2,7 @@
 #ifndef TARN_BENCH_POOL_PASSES_H_
 #define TARN_BENCH_POOL_PASSES_H_
 
-#include "crossing.h"
+#include "kit/crossing.h"
 #include "peers.h"
 #include "pool_bench.h"
 #include "touch.h"

@@ -128,7 +128,7 @@ static bool take(touch_buffer *b, const char *device) {
 touch_buffer *touch_buffer_create(const char *device,
                                   const request_list *requests, char *why) {
   touch_buffer *b = tool_array(1, sizeof *b);
-  b->offsets = course_array(requests->slot_count, sizeof *b->offsets);
+  b->offsets = tool_array_ready(requests->slot_count, sizeof *b->offsets);
   b->size = place_blocks(requests, b->offsets);
   if (take(b, device) && touch_pages(b->device, b->plain, b->memory, b->size)) {
     return b;

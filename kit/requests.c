@@ -42,6 +42,22 @@ static bool is_request(const tarn_trace_event *event) {
   return event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE;
 }
 
+static bool names_threads(const tarn_trace *trace) {
+  for (size_t i = 1; i < trace->event_count; i++) {
+    if (trace->events[i].thread != trace->events[0].thread) return true;
+  }
+  return false;
+}
+
+static void note_threads(request_list *list, const tarn_trace *trace) {
+  size_t count = 0;
+  list->threads = tool_array(list->count, sizeof *list->threads);
+  for (size_t i = 0; i < trace->event_count; i++) {
+    if (!is_request(&trace->events[i])) continue;
+    list->threads[count++] = trace->events[i].thread;
+  }
+}
+
 request_list requests_make(const tarn_trace *trace) {
   request_list list = {.slot_count = trace->block_count};
   uint64_t *sizes = sizes_of(trace, &list.rank_count);
@@ -57,10 +73,12 @@ request_list requests_make(const tarn_trace *trace) {
     };
   }
   free(sizes);
+  if (names_threads(trace)) note_threads(&list, trace);
   return list;
 }
 
 void requests_deinit(request_list *list) {
   free(list->items);
+  free(list->threads);
   *list = (request_list){0};
 }

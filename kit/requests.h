@@ -18,6 +18,8 @@ typedef struct request_list {
   size_t count;
   size_t slot_count;  // slots are below this
   size_t rank_count;  // how many different sizes there are
+  uint32_t *threads;  // of each item, as the trace names them; NULL: it names
+                      // no more than one
 } request_list;
 
 // The ALLOC and FREE events of |trace|, in order.

@@ -162,11 +162,24 @@ char *tool_join(tool_name_fn *name_of, char *out, size_t out_size) {
 // Memory
 // ---------------------------------------------------------------------------
 
-void *tool_array(size_t count, size_t size) {
-  void *array = calloc(count ? count : 1, size);
-  if (array != NULL) return array;
+void tool_no_memory(size_t count, size_t size) {
   fprintf(stderr, "tarn: no memory for %zu x %zu bytes\n", count, size);
   exit(TOOL_NO);
+}
+
+void *tool_array(size_t count, size_t size) {
+  void *array = calloc(count ? count : 1, size);
+  if (array == NULL) tool_no_memory(count, size);
+  return array;
+}
+
+void *tool_array_ready(size_t count, size_t size) {
+  enum { STEP = 64 };
+  void *array = tool_array(count, size);
+  volatile char *bytes = array;
+  for (size_t i = 0; i < count * size; i += STEP)
+    bytes[i] = 0;
+  return array;
 }
 
 char *tool_text(const char *text) {

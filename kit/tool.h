@@ -81,7 +81,12 @@ char *tool_join(tool_name_fn *name_of, char *out, size_t out_size);
 // Zeroed memory of the tool itself; free it with free(). Without memory the
 // tool ends with a message.
 void *tool_array(size_t count, size_t size);
+_Noreturn void tool_no_memory(size_t count, size_t size);
 char *tool_text(const char *text);
+
+// The same, and written to: nothing of it is touched for the first time while
+// something is measured.
+void *tool_array_ready(size_t count, size_t size);
 
 // |path| without its folders; within |path|.
 const char *tool_base_name(const char *path);

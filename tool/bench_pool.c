@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "bench/crossing.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench_pool_report.h"
+#include "kit/crossing.h"
 #include "kit/memory.h"
 #include "kit/options.h"
 

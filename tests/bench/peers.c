@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/crossing.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench/touch.h"
 #include "kit/child.h"
+#include "kit/crossing.h"
 #include "kit/memory.h"
 #include "support/places.h"
 #include "support/run.h"
@@ -224,9 +224,8 @@ typedef struct record {
   bool refuses;
 } record;
 
-static bool note(void *self, const peer_run *given) {
+static bool note(void *self, const crossing_side *side) {
   record *r = self;
-  const crossing_side *side = given->side;
   for (size_t i = 0; i < side->requests.count; i++) {
     const request *q = &side->requests.items[i];
     if (!crossing_ready(side, q, side->first_pass)) return false;
@@ -251,11 +250,10 @@ static const request_list crossed = {
 TEST(each_frees_what_the_other_has) {
   static const bool by_first[] = {true, false, false, true, true, false};
   record r = {.refuses = false};
-  peer_run how = {.touched = false};
   crossing *c = crossing_create(&crossed, 2);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 50; pass++) {
-    require(crossing_pass(c, note, &r, &how, 1));
+    require(crossing_run(c, note, &r, 1));
     for (size_t i = 0; i < 6; i++) {
       require(r.served[i] == pass);
       require((pthread_equal(r.by[i], pthread_self()) != 0) == by_first[i]);
@@ -270,11 +268,10 @@ TEST_LOOP(the_next_one_frees_it, 4) {
   static const size_t few_and_many[] = {3, 4, 7, 64};
   size_t threads = few_and_many[_i];
   record r = {.refuses = false};
-  peer_run how = {.touched = false};
   crossing *c = crossing_create(&crossed, threads);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 3; pass++) {
-    require(crossing_pass(c, note, &r, &how, 1));
+    require(crossing_run(c, note, &r, 1));
     for (size_t i = 0; i < 6; i++)
       require(r.served[i] == pass);
     require(pthread_equal(r.by[0], pthread_self()) != 0);  // a+
@@ -295,12 +292,89 @@ TEST(many_threads) {
   ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
 }
 
+// Thread t of the trace is thread t % 2 here: 0 and 2 are the first.
+TEST(threads_that_a_trace_names) {
+  static uint32_t named[] = {0, 1, 3, 2, 2, 1};
+  static const bool by_first[] = {true, false, false, true, true, false};
+  request_list with_threads = crossed;
+  record r = {.refuses = false};
+  with_threads.threads = named;
+  crossing *c = crossing_create(&with_threads, 2);
+  ck_assert_ptr_nonnull(c);
+  for (int pass = 1; pass <= 50; pass++) {
+    require(crossing_run(c, note, &r, 1));
+    for (size_t i = 0; i < 6; i++) {
+      require(r.served[i] == pass);
+      require((pthread_equal(r.by[i], pthread_self()) != 0) == by_first[i]);
+    }
+  }
+  crossing_destroy(c);
+}
+
+// One thread only allocates, the other only frees: no free holds the first
+// thread back, and still it is not far ahead.
+enum { FAR = 4 * CROSSING_LEAD };
+
+static bool note_distance(void *self, const crossing_side *side) {
+  _Atomic size_t *at = self;  // of both threads, and the most between them
+  for (size_t i = 0; i < side->requests.count; i++) {
+    const request *q = &side->requests.items[i];
+    if (!crossing_ready(side, q, side->first_pass)) return false;
+    at[side->number] = side->places[i];
+    if (side->number == 0 && at[0] > at[1] + at[2]) at[2] = at[0] - at[1];
+    crossing_tell(side, q, side->first_pass);
+  }
+  return true;
+}
+
+TEST(no_named_thread_runs_away) {
+  request items[2 * FAR] = {{0}};
+  uint32_t named[2 * FAR];
+  _Atomic size_t at[3] = {0};
+  for (uint32_t i = 0; i < 2 * FAR; i++) {
+    named[i] = i % 2;
+    items[i] = (request){.slot = i / 2, .size = i % 2 == 0 ? 8 : 0};
+  }
+  request_list list = {.items = items,
+                       .count = 2 * FAR,
+                       .slot_count = FAR,
+                       .rank_count = 1,
+                       .threads = named};
+  crossing *c = crossing_create(&list, 2);
+  ck_assert_ptr_nonnull(c);
+  ck_assert(crossing_run(c, note_distance, at, 1));
+  // What the other has begun it may not have noted yet.
+  ck_assert_uint_le(at[2], CROSSING_LEAD + 2);
+  ck_assert_uint_eq(at[1], 2 * FAR - 1);
+  crossing_destroy(c);
+}
+
+// A trace that leaves its second block, and frees a block of before.
+TEST(passes_that_begin_anew) {
+  static request items[] = {
+      {.slot = 0}, {.slot = 1, .size = 8}, {.slot = 2, .size = 8}, {.slot = 2}};
+  request_list list = {
+      .items = items, .count = 4, .slot_count = 3, .rank_count = 1};
+  record r = {.refuses = false};
+  crossing *c = crossing_create(&list, 2);
+  ck_assert_ptr_nonnull(c);
+  for (int pass = 1; pass <= 5; pass++) {
+    crossing_reset(c, 1);
+    require(crossing_run(c, note, &r, 1));
+    for (size_t i = 0; i < 4; i++)
+      require(r.served[i] == pass);
+  }
+  const request_list *renumbered = crossing_requests(c);
+  ck_assert_uint_eq(renumbered->items[1].slot, crossing_slot(c, 1));
+  ck_assert_uint_eq(renumbered->items[3].slot, crossing_slot(c, 2));
+  crossing_destroy(c);
+}
+
 TEST(nobody_waits_for_what_was_refused) {
   record r = {.refuses = true};
-  peer_run how = {.touched = false};
   crossing *c = crossing_create(&crossed, 2);
   ck_assert_ptr_nonnull(c);
-  ck_assert(!crossing_pass(c, note, &r, &how, 1));
+  ck_assert(!crossing_run(c, note, &r, 1));
   ck_assert_int_eq(r.served[2], 0);
   crossing_destroy(c);
 }
