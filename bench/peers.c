@@ -10,9 +10,9 @@ static const struct peer {
   const char *name;
   const peer_type *type;
 } others[] = {
-    {"free_list", &peer_free_list}, {"glibc", &peer_glibc},
-    {"mimalloc", &peer_mimalloc},   {"jemalloc", &peer_jemalloc},
-    {"tcmalloc", &peer_tcmalloc},
+    {"harness", &peer_harness},   {"free_list", &peer_free_list},
+    {"glibc", &peer_glibc},       {"mimalloc", &peer_mimalloc},
+    {"jemalloc", &peer_jemalloc}, {"tcmalloc", &peer_tcmalloc},
 };
 enum { OTHERS = sizeof others / sizeof *others };
 

@@ -1,5 +1,7 @@
 // peers.h - the allocators that are measured against each other, by name.
 //
+//   harness     no allocator: the time of the loop, which all rows have in
+//               theirs
 //   free_list   the limit: one stack of free blocks for each size, found
 //               beforehand; only a row that does less could be faster
 //   glibc       malloc and free of the C library
@@ -22,6 +24,9 @@ enum { PEER_TEXT_SIZE = 256 };
 
 // The beginning of the text about a missing library.
 #define PEER_MISSING "not installed: "
+
+// The same where there is nothing to be measured.
+#define PEER_NO_FIGURE "no figure: "
 
 // For whom an allocator is made.
 typedef struct peer_order {
@@ -67,6 +72,7 @@ typedef struct peer_type {
   bool on_device;  // its blocks lie on the order's device
 } peer_type;
 
+extern const peer_type peer_harness;
 extern const peer_type peer_free_list;
 extern const peer_type peer_glibc;
 extern const peer_type peer_mimalloc;

@@ -241,6 +241,9 @@ static bool create(pool_runner *r) {
 static bool prepare(pool_runner *r) {
   r->type = peer_find(r->bench->name);
   if (r->type == NULL) return fail(r, "nothing has this name");
+  if (r->type == &peer_harness && r->bench->touched) {
+    return fail(r, PEER_NO_FIGURE "the loop is taken off with the touching");
+  }
   return start_threads(r) && make_touched(r) && create(r);
 }
 
@@ -329,6 +332,7 @@ static bool begins_with(const char *text, const char *begin) {
 
 bool pool_bench_is_finding(const pool_bench_result *result) {
   return begins_with(result->failed, PEER_MISSING) ||
+         begins_with(result->failed, PEER_NO_FIGURE) ||
          begins_with(result->failed, CHILD_OVER);
 }
 

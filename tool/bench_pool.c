@@ -24,10 +24,10 @@ static const char help[] =
     "that is the limit. All of it takes up to 12 minutes.\n"
     "\n"
     "  --workload A,B   which (default: all that are built in)\n"
-    "  --pool A,B       which rows (default: free_list,glibc,mimalloc,jemalloc,"
+    "  --pool A,B       which rows (default: harness,free_list,glibc,mimalloc,"
     "\n"
-    "                   tcmalloc,no_pool,page_unit_pool,buddy_pool,arena_pool);"
-    "\n"
+    "                   jemalloc,tcmalloc,no_pool,page_unit_pool,buddy_pool,\n"
+    "                   arena_pool); harness is the loop with no allocator;\n"
     "                   Tarn's pools may have options, as in\n"
     "                   page_unit_pool:page=65536; a path with a '/' is a "
     "shared\n"
@@ -35,7 +35,9 @@ static const char help[] =
     "                   ./peer.so:OPTIONS\n"
     "  --threads A,B    how many, from 1 to 64 (default: 1,2); of several, "
     "each\n"
-    "                   frees what another has allocated\n"
+    "                   frees what another has allocated, or where the "
+    "workload\n"
+    "                   names threads, thread t is thread t % N\n"
     "  --touched WHICH  yes: each page of a block is written to; no; both\n"
     "                   (default)\n"
     "  --device NAME    the device of Tarn's pools (default: cpu:0)\n"
@@ -72,9 +74,9 @@ enum { PASSES_MAX = 1000000, PATH_SIZE = 4096 };
 // The time of the whole benchmark without --passes.
 enum { SECONDS_USUAL = 690, SECONDS_MAX = 86400 };
 
-#define DEFAULT_POOLS                                                  \
-  "free_list,glibc,mimalloc,jemalloc,tcmalloc,no_pool,page_unit_pool," \
-  "buddy_pool,arena_pool"
+#define DEFAULT_POOLS                                           \
+  "harness,free_list,glibc,mimalloc,jemalloc,tcmalloc,no_pool," \
+  "page_unit_pool,buddy_pool,arena_pool"
 
 typedef struct command {
   const tool_verb *verb;

@@ -188,6 +188,19 @@ static void assert_figures(const char *name, pool_bench_result r) {
                           1e-6 * r.pair_ns);
 }
 
+// The loop costs something, and holds nothing.
+TEST(the_harness_is_a_row) {
+  pool_bench_result r = run("harness", NULL, 1, false);
+  assert_figures("harness", r);
+  ck_assert(isnan(r.reserved_over_live));
+  ck_assert(isnan(r.by_address_ns_median));
+  assert_figures("harness", run("harness", NULL, 2, false));
+  r = run("harness", NULL, 1, true);
+  ck_assert_str_eq(r.failed,
+                   "no figure: the loop is taken off with the touching");
+  ck_assert(pool_bench_is_finding(&r));
+}
+
 TEST(two_threads) {
   static const char *const names[] = {"free_list",  "glibc",
                                       "no_pool",    "page_unit_pool",

@@ -216,15 +216,15 @@ TEST(a_row_that_fails_stays) {
 // Every row by its name, with figures or with the reason why there are none.
 TEST(rows_by_default) {
   static const char *const names[] = {
-      "\"free_list\"",      "\"glibc\"",      "\"mimalloc\"",
-      "\"jemalloc\"",       "\"tcmalloc\"",   "\"no_pool\"",
-      "\"page_unit_pool\"", "\"buddy_pool\"", "\"arena_pool\""};
+      "\"harness\"",    "\"free_list\"", "\"glibc\"",   "\"mimalloc\"",
+      "\"jemalloc\"",   "\"tcmalloc\"",  "\"no_pool\"", "\"page_unit_pool\"",
+      "\"buddy_pool\"", "\"arena_pool\""};
   tool_output o =
       tool_line("bench pool --workload @bert-layer --passes 1 -o json");
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
-  ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 9);
-  for (int row = 0; row < 9; row++) {
+  ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 10);
+  for (int row = 0; row < 10; row++) {
     ck_assert(is_at(o.out, row, "name", names[row]));
     if (is_at(o.out, row, "failed", "null")) continue;
     assert_contains(o.out, "\"failed\":\"not installed: lib");
