@@ -70,7 +70,8 @@ static double middle_of_request(pool_runner *r, const uint64_t *samples,
   return middle(r->spare, passes);
 }
 
-// Which part of a pass its allocs take.
+// Which part of a pass its allocs take: half, as they are half of the requests,
+// where the clock cannot tell.
 static double alloc_share(pool_runner *r, size_t passes) {
   double alloc = 0, all = 0;
   for (size_t i = 0; i < r->requests->count; i++) {
@@ -79,9 +80,7 @@ static double alloc_share(pool_runner *r, size_t passes) {
     all += ticks;
     if (is_alloc(r, i)) alloc += ticks;
   }
-  if (!(all > 0)) return 0.5;
-  if (!(alloc > 0)) return 0;
-  return alloc < all ? alloc / all : 1;
+  return alloc > 0 && alloc < all ? alloc / all : 0.5;
 }
 
 // Of each alloc what is above the middle of no request in its place.
@@ -93,7 +92,7 @@ static double alloc_p99(pool_runner *r, size_t passes) {
     double empty = middle_of_request(r, r->empty, passes, i);
     for (size_t k = 0; k < passes; k++) {
       double ticks = (double)r->samples[k * requests + i] - empty;
-      above[count++] = ticks > 0 ? (uint64_t)ticks : 0;
+      above[count++] = ticks > 0 ? (uint64_t)ceil(ticks) : 0;
     }
   }
   stopwatch_sort(above, count);
@@ -109,7 +108,8 @@ static bool run_samples(pool_runner *r) {
   double share = alloc_share(r, passes);
   r->result->alloc_ns_median = r->result->pair_ns * share;
   r->result->free_ns_median = r->result->pair_ns * (1 - share);
-  r->result->alloc_ns_p99 = alloc_p99(r, passes);
+  r->result->alloc_ns_p99 =
+      fmax(alloc_p99(r, passes), r->result->alloc_ns_median);
   return true;
 }
 

@@ -75,8 +75,7 @@ static bool time_passes(pool_runner *r, peer_pass *pass, void *self,
   const stopwatch *watch = r->bench->watch;
   uint64_t begin = stopwatch_now(watch);
   bool served = run_passes(r, pass, self, in_a_row, NULL);
-  uint64_t ticks = stopwatch_since(watch, begin);
-  *out_ns = stopwatch_ns(watch, (double)ticks) / in_a_row;
+  *out_ns = stopwatch_pass_ns(watch, begin) / in_a_row;
   return served || refused(r);
 }
 

@@ -194,6 +194,17 @@ void sheet_number(sheet *s, const char *title, const char *key, double value,
   }
 }
 
+void sheet_time(sheet *s, const char *title, const char *key, double value,
+                int decimals) {
+  enum { DECIMALS_MOST = 9 };
+  double shown = value * pow(10, decimals);
+  while (shown > 0 && shown < 9.5 && decimals < DECIMALS_MOST) {
+    shown *= 10;
+    decimals++;
+  }
+  sheet_number(s, title, key, value, decimals);
+}
+
 void sheet_percent(sheet *s, const char *title, const char *key, double part,
                    double whole) {
   if (!next(s, (table_column){title, key, true}, false)) return;

@@ -79,6 +79,10 @@ void sheet_words(sheet *s, const char *title, const char *key,
 void sheet_number(sheet *s, const char *title, const char *key, double value,
                   int decimals);  // NaN: "-", null
 
+// The same of a time: with as many more decimals as show two digits of it.
+void sheet_time(sheet *s, const char *title, const char *key, double value,
+                int decimals);
+
 // 0 of 0: "-", null.
 void sheet_percent(sheet *s, const char *title, const char *key, double part,
                    double whole);

@@ -44,14 +44,77 @@ uint64_t stopwatch_percentile(const uint64_t *sorted, size_t count,
   return count > 0 ? sorted[rank > 0 ? rank - 1 : 0] : 0;
 }
 
-static uint64_t median_empty(const stopwatch *watch) {
+// The first of those equal to sorted[at], or the first beyond them.
+static size_t edge_of(const uint64_t *sorted, size_t count, size_t at,
+                      bool beyond) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    bool is_before =
+        beyond ? sorted[middle] <= sorted[at] : sorted[middle] < sorted[at];
+    if (is_before) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+double stopwatch_spread(const stopwatch *watch, const uint64_t *sorted,
+                        size_t count, size_t percent) {
+  size_t rank = (count * percent + 99) / 100;
+  if (count == 0) return 0;
+  if (rank > 0) rank--;
+  size_t first = edge_of(sorted, count, rank, false);
+  size_t beyond = edge_of(sorted, count, rank, true);
+  double within = ((double)(rank - first) + 0.5) / (double)(beyond - first);
+  double ticks = (double)sorted[rank] + (within - 0.5) * (double)watch->step;
+  return stopwatch_ns(watch, ticks - watch->empty_mean);
+}
+
+// ---------------------------------------------------------------------------
+// Calibration
+// ---------------------------------------------------------------------------
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+// Samples that are clearly above twice the median were disturbed.
+static double undisturbed_mean(const uint64_t *sorted, uint64_t most) {
+  uint64_t sum = 0;
+  size_t count = 0;
+  while (count < EMPTY_SAMPLES && sorted[count] <= most)
+    sum += sorted[count++];
+  return count > 0 ? (double)sum / (double)count : 0;
+}
+
+static uint64_t next_difference(const stopwatch *watch) {
+  uint64_t begin = stopwatch_now(watch), next = begin;
+  while (next == begin)
+    next = stopwatch_now(watch);
+  return next - begin;
+}
+
+static void time_nothing(stopwatch *watch) {
   uint64_t samples[EMPTY_SAMPLES];
+  watch->step = 0;
   for (size_t i = 0; i < EMPTY_SAMPLES; i++) {
     uint64_t begin = stopwatch_now(watch);
     samples[i] = stopwatch_now(watch) - begin;
+    watch->step = common_divisor(watch->step, samples[i]);
   }
+  watch->step = common_divisor(watch->step, next_difference(watch));
   stopwatch_sort(samples, EMPTY_SAMPLES);
-  return stopwatch_percentile(samples, EMPTY_SAMPLES, 50);
+  watch->empty_ticks = stopwatch_percentile(samples, EMPTY_SAMPLES, 50);
+  watch->empty_mean =
+      undisturbed_mean(samples, 2 * watch->empty_ticks + watch->step);
 }
 
 stopwatch stopwatch_start(void) {
@@ -60,6 +123,12 @@ stopwatch stopwatch_start(void) {
   if (!(watch.ns_per_tick > 0)) {
     watch = (stopwatch){.ns_per_tick = 1};
   }
-  watch.empty_ticks = median_empty(&watch);
+  time_nothing(&watch);
+  return watch;
+}
+
+stopwatch stopwatch_coarse(uint64_t step_ns) {
+  stopwatch watch = {.ns_per_tick = 1, .coarse_ns = step_ns};
+  time_nothing(&watch);
   return watch;
 }

@@ -10,6 +10,11 @@
 // rate, and otherwise a nanosecond of CLOCK_MONOTONIC. Reading the clock twice
 // costs time itself: the median of that is taken off every measurement, which
 // is never below 0.
+//
+// Not every clock shows every tick: some advance by 10 ns at a time, and many
+// requests are served in less. Whole passes are timed where a figure may not be
+// 0 (stopwatch_pass_ns), and of what is shorter many measurements are taken
+// together (stopwatch_spread).
 #ifndef TARN_KIT_STOPWATCH_H_
 #define TARN_KIT_STOPWATCH_H_
 
@@ -26,9 +31,16 @@ typedef struct stopwatch {
   bool counts_cycles;
   double ns_per_tick;
   uint64_t empty_ticks;  // what two readings cost by themselves
+  double empty_mean;     // the mean of that, finer than a step
+  uint64_t step;         // ticks by which the clock advances; 0: unknown
+  uint64_t coarse_ns;    // of a test double; 0: it is none
 } stopwatch;
 
 stopwatch stopwatch_start(void);
+
+// A test double of a clock: CLOCK_MONOTONIC, which shows only every |step_ns|th
+// nanosecond.
+stopwatch stopwatch_coarse(uint64_t step_ns);
 
 static inline uint64_t stopwatch_clock_ns(void) {
   struct timespec now;
@@ -53,8 +65,8 @@ static inline uint64_t stopwatch_now(const stopwatch *watch) {
     return cycles;
   }
 #endif
-  (void)watch;
-  return stopwatch_clock_ns();
+  uint64_t ns = stopwatch_clock_ns();
+  return watch->coarse_ns == 0 ? ns : ns - ns % watch->coarse_ns;
 }
 
 static inline uint64_t stopwatch_since(const stopwatch *watch, uint64_t begin) {
@@ -66,6 +78,14 @@ static inline double stopwatch_ns(const stopwatch *watch, double ticks) {
   return ticks * watch->ns_per_tick;
 }
 
+// The nanoseconds since |begin|, of a whole pass: what is over before the clock
+// advances counts as one step of it.
+static inline double stopwatch_pass_ns(const stopwatch *watch, uint64_t begin) {
+  uint64_t least = watch->step > 0 ? watch->step : 1;
+  double ticks = (double)(stopwatch_now(watch) - begin) - watch->empty_mean;
+  return stopwatch_ns(watch, ticks > (double)least ? ticks : (double)least);
+}
+
 // Sorts |count| measurements, the shortest first.
 void stopwatch_sort(uint64_t *ticks, size_t count);
 
@@ -73,5 +93,11 @@ void stopwatch_sort(uint64_t *ticks, size_t count);
 // exceed; 0 if there are none.
 uint64_t stopwatch_percentile(const uint64_t *sorted, size_t count,
                               size_t percent);
+
+// The same in nanoseconds, of differences of readings, with what reading costs
+// taken off: those with the same value are taken as spread evenly over the step
+// of the clock around it. It can be 0 or less where they are too few.
+double stopwatch_spread(const stopwatch *watch, const uint64_t *sorted,
+                        size_t count, size_t percent);
 
 #endif  // TARN_KIT_STOPWATCH_H_

@@ -55,7 +55,7 @@ static void write_iterations(sheet *s, const pool_bench_result *result) {
                                           {"steady ms", "steady_ms"}};
   sheet_only(s, SHEET_PEOPLE | SHEET_CSV);
   for (size_t i = 0; i < 3; i++)
-    sheet_number(s, titles[i][0], titles[i][1], result->iteration_ms[i], 4);
+    sheet_time(s, titles[i][0], titles[i][1], result->iteration_ms[i], 4);
   sheet_only(s, SHEET_ALL);
   sheet_numbers(s, "iteration_ms", result->iteration_ms, 3);
 }
@@ -72,13 +72,13 @@ static void write_row(sheet *s, const bench_pool_report *r, size_t index) {
   write_scene(s, r);
   sheet_only(s, SHEET_ALL);
   sheet_text(s, "pool", "name", r->names[index]);
-  sheet_number(s, "alloc ns", "alloc_ns_median", result->alloc_ns_median, 1);
-  sheet_number(s, "free ns", "free_ns_median", result->free_ns_median, 1);
-  sheet_number(s, "both ns", "pair_ns", result->pair_ns, 1);
+  sheet_time(s, "alloc ns", "alloc_ns_median", result->alloc_ns_median, 1);
+  sheet_time(s, "free ns", "free_ns_median", result->free_ns_median, 1);
+  sheet_time(s, "both ns", "pair_ns", result->pair_ns, 1);
   sheet_number(s, "x free_list", "over_free_list", over_free_list(r, index), 2);
-  sheet_number(s, "by address", "by_address_ns_median",
-               result->by_address_ns_median, 1);
-  sheet_number(s, "alloc p99", "alloc_ns_p99", result->alloc_ns_p99, 1);
+  sheet_time(s, "by address", "by_address_ns_median",
+             result->by_address_ns_median, 1);
+  sheet_time(s, "alloc p99", "alloc_ns_p99", result->alloc_ns_p99, 1);
   write_iterations(s, result);
   sheet_number(s, "Mops", "mops", result->mops, 2);
   sheet_number(s, "over live", "reserved_over_live", result->reserved_over_live,

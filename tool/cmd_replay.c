@@ -35,6 +35,11 @@ static const char help[] =
     "                      in page_unit_pool:page=65536\n"
     "  --device NAME       where (default: cpu:0); see 'tarn devices'\n"
     "  --iterations N      how often, up to 1000000 (default: 2)\n"
+    "  --threads N         by so many threads, up to 64 (default: 1); thread t "
+    "of a\n"
+    "                      trace that names threads is thread t % N; of "
+    "others,\n"
+    "                      each frees what another has allocated\n"
     "  --touch             write to each page of each new block; that counts "
     "as\n"
     "                      part of its request\n"
@@ -58,11 +63,16 @@ static const char help[] =
     "and\n"
     "not timed. Between iterations the replay returns to that state: what an\n"
     "iteration left alive is freed, what it freed of the baseline is taken\n"
-    "again, and neither counts as a request. Each request is timed by itself;\n"
-    "the cost of reading the clock is taken off. All requests are made for no\n"
-    "stream. 'steady' is the median of all iterations from the second on, of\n"
-    "an even number the faster of the middle two; frees, median, p99 and hits\n"
-    "are those of that iteration.\n"
+    "again, and neither counts as a request. Each iteration is timed as a\n"
+    "whole. Then the pool begins anew, and each request of as many iterations\n"
+    "is timed by itself: that gives median and p99, and the proportion in "
+    "which\n"
+    "allocs and frees share the time of the whole. The cost of reading the\n"
+    "clock is taken off. All requests are made for no stream. 'steady' is the\n"
+    "median of all iterations from the second on, of an even number the "
+    "faster\n"
+    "of the middle two; frees, median, p99 and hits are those of that\n"
+    "iteration.\n"
     "\n"
     "Exit status: 1 if a trace cannot be read, a picture not written, or a\n"
     "request failed, 2 if a pool, device or workload does not exist.\n";
@@ -78,6 +88,7 @@ typedef struct command {
   const char *device_name;
   const char *html;
   uint64_t iterations;
+  uint64_t threads;
   bool touch;
   bool dry;
   bool list;
@@ -104,6 +115,7 @@ static void set_defaults(command *c) {
   }
   if (c->device_name == NULL) c->device_name = "cpu:0";
   if (c->iterations == 0) c->iterations = 2;
+  if (c->threads == 0) c->threads = 1;
 }
 
 static void write_list(void) {
@@ -208,6 +220,7 @@ static bool replay_one(command *c, const stopwatch *watch,
   replay_options options = {.device = c->device,
                             .pool = c->pools.items[pool],
                             .iterations = c->iterations,
+                            .threads = c->threads,
                             .touch = c->touch,
                             .dry = c->dry,
                             .limit = c->limit,
@@ -226,7 +239,7 @@ static bool replay_all(command *c) {
   stopwatch watch = stopwatch_start();
   size_t runs = c->traces.count * c->pools.count;
   c->results = tool_array(runs, sizeof *c->results);
-  tool_progress_begin(&progress, runs * c->iterations);
+  tool_progress_begin(&progress, 2 * runs * c->iterations);
   for (size_t i = 0; i < runs; i++) {
     if (!replay_one(c, &watch, &progress, i / c->pools.count,
                     i % c->pools.count)) {
@@ -245,6 +258,7 @@ static void make_reports(command *c) {
     c->reports[i] = (report){.trace = c->loaded[i],
                              .device = c->device_text,
                              .dry = c->dry,
+                             .threads = c->threads,
                              .results = &c->results[i * c->pools.count],
                              .result_count = c->pools.count};
   }
@@ -316,6 +330,7 @@ static const options_entry entries[] = {
     OPTION_POOLS("pool", pools),
     OPTION_TEXT("device", device_name),
     OPTION_NUMBER("iterations", iterations, 1, ITERATIONS_MAX),
+    OPTION_NUMBER("threads", threads, 1, CROSSING_THREADS_MOST),
     OPTION_FLAG("touch", touch),
     OPTION_FLAG("dry", dry),
     OPTION_BYTES("limit", limit),

@@ -1,145 +1,55 @@
 // Runs the requests of a trace through one strategy.
 //
-//   use strategy ─► baseline ─► iteration ─► restore ─► iteration ─► ...
-//                                                  ... ─► free all ─► trim ─►
-//                                                  0?
+//   strategy ─► baseline ─► iteration ─► restore ─► iteration ─► ... ─► end
+//   strategy ─► the same, with each request timed by itself ─► ... ─► end
+//
+// The end: free all, trim, and count to 0.
 #include "replay.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-#include "kit/requests.h"
 
 typedef struct runner {
   const tarn_trace *trace;
-  request_list requests;  // of the trace
+  replay_pass pass;
   const replay_options *options;
   const stopwatch *watch;
+  tool_progress *progress;
   replay_result *result;
   tarn_place place;
   tarn_pool *pool;
-  tarn_block *blocks;  // of each block of the trace; pool NULL: not out
-  uint64_t *ticks;     // of each alloc of the present iteration
-  size_t alloc_count;
-  size_t free_count;
-  uint64_t free_ticks;  // of them all
-  bool host_touches;    // the host can write to the device's memory
-  size_t page;
+  uint64_t *spare;  // as many as requests
 } runner;
 
 // ---------------------------------------------------------------------------
-// One request
+// Between iterations
 // ---------------------------------------------------------------------------
 
-static void note_failure(runner *r) {
-  if (r->result->failed++ > 0) return;
-  snprintf(r->result->first_failure, REPLAY_TEXT_SIZE, "%s", tarn_last_error());
+static bool is_out(const runner *r, size_t index) {
+  return replay_pass_is_out(&r->pass, (uint32_t)index);
 }
 
-static bool is_out(const runner *r, uint32_t index) {
-  return r->blocks[index].pool != NULL;
-}
-
-static void write_pages(volatile unsigned char *bytes, size_t size,
-                        size_t page) {
-  for (size_t at = 0; at < size; at += page)
-    bytes[at] = 1;
-}
-
-// Writes to each page of a new block, through the device where the host cannot
-// reach; |*out_ticks| is what that took.
-static bool touch(runner *r, uint32_t index, uint64_t *out_ticks) {
-  tarn_addr address = r->blocks[index].address;
-  size_t size = r->trace->blocks[index].size;
-  void *bytes = NULL;
-  tarn_status status = TARN_OK;
-  if (r->host_touches) {
-    status = tarn_device_host_view(r->place, address, size, &bytes);
-    if (status != TARN_OK) return false;
-  }
-  uint64_t begin = stopwatch_now(r->watch);
-  if (bytes != NULL) {
-    write_pages(bytes, size, r->page);
-  } else {
-    status = tarn_device_set(r->options->device, address, 1, size, NULL);
-  }
-  *out_ticks = stopwatch_since(r->watch, begin);
-  return status == TARN_OK;
-}
-
-// The timed code touches none of the replayer's own memory but the stack: first
-// touches of its arrays would be counted as the pool's.
-static void request_alloc(runner *r, uint32_t index, size_t size) {
-  tarn_block block = {0};
-  uint64_t touch_ticks = 0;
-  uint64_t begin = stopwatch_now(r->watch);
-  bool served = tarn_pool_alloc(r->pool, size, 0, NULL, &block) == TARN_OK;
-  uint64_t ticks = stopwatch_since(r->watch, begin);
-  r->blocks[index] = block;
-  if (served && r->options->touch) served = touch(r, index, &touch_ticks);
-  if (!served) note_failure(r);
-  r->ticks[r->alloc_count++] = ticks + touch_ticks;
-}
-
-static void request_free(runner *r, uint32_t index) {
-  if (!is_out(r, index)) return;  // its alloc had been refused
-  tarn_block block = r->blocks[index];
-  uint64_t begin = stopwatch_now(r->watch);
-  bool served = tarn_pool_free(&block, NULL) == TARN_OK;
-  r->free_ticks += stopwatch_since(r->watch, begin);
-  r->free_count++;
-  r->blocks[index] = (tarn_block){0};
-  if (!served) note_failure(r);
-}
-
-static void run_request(runner *r, const request *item) {
-  if (item->size > 0) {
-    request_alloc(r, item->slot, item->size);
-  } else {
-    request_free(r, item->slot);
-  }
-}
-
-// The same untimed. A failed call leaves the block zero: not out.
-static bool take(runner *r, uint32_t index) {
-  return tarn_pool_alloc(r->pool, r->trace->blocks[index].size, 0, NULL,
-                         &r->blocks[index]) == TARN_OK;
-}
-
-static bool give_back(runner *r, uint32_t index) {
-  tarn_block block = r->blocks[index];
-  r->blocks[index] = (tarn_block){0};
-  return tarn_pool_free(&block, NULL) == TARN_OK;
-}
-
-// ---------------------------------------------------------------------------
-// Iterations
-// ---------------------------------------------------------------------------
-
-static void free_beyond_baseline(runner *r) {
-  for (size_t i = r->trace->baseline_count; i < r->trace->block_count; i++) {
-    if (is_out(r, (uint32_t)i) && !give_back(r, (uint32_t)i)) note_failure(r);
+static void give_from(runner *r, size_t first) {
+  for (size_t i = first; i < r->trace->block_count; i++) {
+    if (is_out(r, i) && !replay_pass_give(&r->pass, (uint32_t)i)) {
+      replay_pass_note(&r->pass);
+    }
   }
 }
 
 static void take_baseline(runner *r) {
   for (size_t i = 0; i < r->trace->baseline_count; i++) {
-    if (!is_out(r, (uint32_t)i) && !take(r, (uint32_t)i)) note_failure(r);
+    if (!is_out(r, i) && !replay_pass_take(&r->pass, (uint32_t)i)) {
+      replay_pass_note(&r->pass);
+    }
   }
 }
 
 // Makes the state that every iteration starts from.
 static void restore(runner *r) {
-  free_beyond_baseline(r);
+  give_from(r, r->trace->baseline_count);
   take_baseline(r);
-}
-
-static void free_all(runner *r) {
-  for (size_t i = 0; i < r->trace->block_count; i++) {
-    if (is_out(r, (uint32_t)i) && !give_back(r, (uint32_t)i)) note_failure(r);
-  }
 }
 
 static tarn_pool_stats query(const runner *r) {
@@ -150,58 +60,94 @@ static tarn_pool_stats query(const runner *r) {
   return stats;
 }
 
-// A figure without a timed request is missing.
-static void sum_up_frees(const runner *r, replay_iteration *out) {
-  out->free_ms = NAN;
-  if (r->free_count == 0) return;
-  out->free_ms = stopwatch_ns(r->watch, (double)r->free_ticks) / 1e6;
+// ---------------------------------------------------------------------------
+// What requests took
+// ---------------------------------------------------------------------------
+
+// Of the requests of one kind, in an iteration that timed each by itself.
+typedef struct kind_times {
+  size_t count;
+  double ns;  // of all, without the clock's; noise can make it negative
+  double median, p99;
+} kind_times;
+
+static bool is_of(const request *item, bool allocs) {
+  return (item->size > 0) == allocs;
 }
 
-static void sum_up_allocs(runner *r, replay_iteration *out) {
-  uint64_t total = 0;
-  out->alloc_ms = out->alloc_ns_median = out->alloc_ns_p99 = NAN;
-  if (r->alloc_count == 0) return;
-  for (size_t i = 0; i < r->alloc_count; i++)
-    total += r->ticks[i];
-  stopwatch_sort(r->ticks, r->alloc_count);
-  uint64_t median = stopwatch_percentile(r->ticks, r->alloc_count, 50);
-  uint64_t p99 = stopwatch_percentile(r->ticks, r->alloc_count, 99);
-  out->alloc_ms = stopwatch_ns(r->watch, (double)total) / 1e6;
-  out->alloc_ns_median = stopwatch_ns(r->watch, (double)median);
-  out->alloc_ns_p99 = stopwatch_ns(r->watch, (double)p99);
+static kind_times sum_up(runner *r, bool allocs) {
+  kind_times out = {0};
+  const request_list *requests = r->pass.requests;
+  for (size_t i = 0; i < requests->count; i++) {
+    uint64_t ticks = r->pass.ticks[i];
+    if (!is_of(&requests->items[i], allocs) || ticks == REPLAY_NOT_SERVED)
+      continue;
+    r->spare[out.count++] = ticks;
+    out.ns += stopwatch_ns(r->watch, (double)ticks - r->watch->empty_mean);
+  }
+  stopwatch_sort(r->spare, out.count);
+  out.median = stopwatch_spread(r->watch, r->spare, out.count, 50);
+  out.p99 = stopwatch_spread(r->watch, r->spare, out.count, 99);
+  return out;
 }
+
+// Of the time of an iteration. By the count of requests, where they are too few
+// or too short for the clock.
+static double share_of_allocs(const kind_times *allocs,
+                              const kind_times *frees) {
+  if (frees->count == 0) return 1;
+  if (allocs->count > 0 && allocs->ns > 0 && frees->ns > 0) {
+    return allocs->ns / (allocs->ns + frees->ns);
+  }
+  return (double)allocs->count / (double)(allocs->count + frees->count);
+}
+
+// A figure without a request is missing. What is shorter than the clock can
+// tell is as long as the mean.
+static void split(runner *r, replay_iteration *out) {
+  kind_times allocs = sum_up(r, true);
+  kind_times frees = sum_up(r, false);
+  double share = share_of_allocs(&allocs, &frees);
+  out->alloc_ms = out->free_ms = out->alloc_ns_median = out->alloc_ns_p99 = NAN;
+  if (frees.count > 0) out->free_ms = out->pass_ms * (1 - share);
+  if (allocs.count == 0) return;
+  out->alloc_ms = out->pass_ms * share;
+  double mean = out->alloc_ms * 1e6 / (double)allocs.count;
+  out->alloc_ns_median = allocs.median > 0 ? allocs.median : mean;
+  out->alloc_ns_p99 = fmax(allocs.p99, out->alloc_ns_median);
+}
+
+// ---------------------------------------------------------------------------
+// Iterations
+// ---------------------------------------------------------------------------
 
 static void iterate(runner *r, replay_iteration *out) {
-  r->alloc_count = 0;
-  r->free_count = 0;
-  r->free_ticks = 0;
   tarn_pool_stats before = query(r);
-  for (size_t i = 0; i < r->requests.count; i++) {
-    run_request(r, &r->requests.items[i]);
-  }
+  out->pass_ms = replay_pass_run(&r->pass) / 1e6;
   tarn_pool_stats after = query(r);
   out->hits = after.hits - before.hits;
   out->misses = after.misses - before.misses;
-  sum_up_allocs(r, out);
-  sum_up_frees(r, out);
 }
 
-static void show_progress(const runner *r, tool_progress *progress,
-                          size_t iteration) {
+static void sample(runner *r, replay_iteration *out) {
+  replay_pass_sample(&r->pass);
+  split(r, out);
+}
+
+static void show_progress(const runner *r, size_t iteration) {
   char text[REPLAY_TEXT_SIZE];
   snprintf(text, sizeof text, "%s, iteration %zu of %.64s", r->options->pool,
            iteration + 1, r->trace->name);
-  tool_progress_step(progress, text);
+  tool_progress_step(r->progress, text);
 }
 
-static void iterate_all(runner *r, tool_progress *progress) {
+static void iterate_all(runner *r, void (*one)(runner *, replay_iteration *)) {
   take_baseline(r);
   for (size_t i = 0; i < r->options->iterations; i++) {
-    show_progress(r, progress, i);
+    show_progress(r, i);
     if (i > 0) restore(r);
-    iterate(r, &r->result->iterations[i]);
+    one(r, &r->result->iterations[i]);
   }
-  r->result->reserved_peak_bytes = query(r).reserved_peak_bytes;
 }
 
 // ---------------------------------------------------------------------------
@@ -209,18 +155,19 @@ static void iterate_all(runner *r, tool_progress *progress) {
 // ---------------------------------------------------------------------------
 
 static void note_address(runner *r, uint32_t index) {
-  r->result->history.addresses[index] = r->blocks[index].address;
+  r->result->history.addresses[index] = replay_pass_address(&r->pass, index);
 }
 
 // A request that was refused while timed is refused here too, and counted
 // there.
 static void record_event(runner *r, const tarn_trace_event *event) {
   if (event->block == TARN_TRACE_NO_BLOCK) return;
-  if (event->kind == TARN_TRACE_ALLOC && take(r, event->block)) {
+  if (event->kind == TARN_TRACE_ALLOC &&
+      replay_pass_take(&r->pass, event->block)) {
     note_address(r, event->block);
   }
   if (event->kind == TARN_TRACE_FREE && is_out(r, event->block)) {
-    (void)give_back(r, event->block);
+    (void)replay_pass_give(&r->pass, event->block);
   }
 }
 
@@ -280,23 +227,9 @@ static void close_pool(runner *r) {
   if (r->options->dry) (void)tarn_pool_destroy(r->pool);
 }
 
-static bool begin(runner *r) {
-  tarn_device_info info = {.struct_size = sizeof info};
-  long page = sysconf(_SC_PAGESIZE);
-  if (open_pool(r) != TARN_OK ||
-      tarn_device_query(r->options->device, &info) != TARN_OK) {
-    (void)fail(r, tarn_last_error());
-    close_pool(r);
-    return false;
-  }
-  r->page = page > 0 ? (size_t)page : 4096;
-  r->host_touches = info.host_accessible;
-  return true;
-}
-
 // Nothing is alive now; a strategy that says otherwise cannot be trusted.
-static bool end(runner *r) {
-  free_all(r);
+static bool end_alike(runner *r) {
+  give_from(r, 0);
   if (tarn_pool_trim(r->pool, 0) != TARN_OK) return fail(r, tarn_last_error());
   tarn_pool_stats stats = {.struct_size = sizeof stats};
   if (tarn_pool_query(r->pool, &stats) != TARN_OK) {
@@ -310,6 +243,46 @@ static bool end(runner *r) {
   return false;
 }
 
+// Whole iterations. What is refused, held, and where blocks stand is told of
+// these.
+static void run_whole(runner *r) {
+  replay_result *result = r->result;
+  r->pass.counts = true;
+  iterate_all(r, iterate);
+  result->reserved_peak_bytes = query(r).reserved_peak_bytes;
+  if (r->options->history) record_history(r);
+}
+
+static void run_samples(runner *r) {
+  r->pass.counts = false;
+  iterate_all(r, sample);
+}
+
+static bool run_round(runner *r, void (*round)(runner *)) {
+  if (open_pool(r) != TARN_OK) {
+    (void)fail(r, tarn_last_error());
+    close_pool(r);
+    return false;
+  }
+  r->pass.pool = r->pool;
+  round(r);
+  bool ended = end_alike(r);
+  close_pool(r);
+  return ended;
+}
+
+static bool open_pass(runner *r) {
+  const replay_options *o = r->options;
+  r->pass.watch = r->watch;
+  r->pass.touches = o->touch;
+  size_t threads = o->threads > 0 ? o->threads : 1;
+  if (!replay_pass_open(&r->pass, r->trace, o->device, threads)) {
+    return fail(r, "no more threads can be started");
+  }
+  r->spare = tool_array_ready(r->pass.requests->count, sizeof *r->spare);
+  return true;
+}
+
 bool replay_run(const tarn_trace *trace, const replay_options *options,
                 const stopwatch *watch, tool_progress *progress,
                 replay_result *out_result) {
@@ -318,22 +291,19 @@ bool replay_run(const tarn_trace *trace, const replay_options *options,
   runner r = {.trace = trace,
               .options = options,
               .watch = watch,
+              .progress = progress,
               .result = out_result,
               .place = tarn_place_on(options->device)};
-  if (!begin(&r)) return false;
-  r.blocks = tool_array(trace->block_count, sizeof *r.blocks);
-  r.requests = requests_make(trace);
-  r.ticks = tool_array(r.requests.count, sizeof *r.ticks);
   out_result->iterations =
       tool_array(options->iterations, sizeof(replay_iteration));
-  iterate_all(&r, progress);
-  if (options->history) record_history(&r);
-  bool ended = end(&r);
-  close_pool(&r);
-  free(r.ticks);
-  requests_deinit(&r.requests);
-  free(r.blocks);
-  return ended;
+  bool done =
+      open_pass(&r) && run_round(&r, run_whole) && run_round(&r, run_samples);
+  out_result->failed = r.pass.failed;
+  snprintf(out_result->first_failure, REPLAY_TEXT_SIZE, "%s",
+           r.pass.first_failure);
+  replay_pass_close(&r.pass);
+  free(r.spare);
+  return done;
 }
 
 void replay_result_deinit(replay_result *result) {

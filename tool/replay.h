@@ -7,6 +7,11 @@
 // one starts from the same state; those requests are not the iteration's and
 // not timed.
 //
+// Each iteration is timed as a whole. Then the pool begins anew, and as many
+// iterations follow in which each request is timed by itself: these tell in
+// which proportion allocs and frees share the time of the whole one, and the
+// median and the 99th percentile of an alloc.
+//
 // Streams of the trace are numbers of another process: all requests are made
 // for stream NULL. With touching, the pool may hold 9/10 of what the device has
 // free; without, only the limit that is asked for.
@@ -15,24 +20,23 @@
 #ifndef TARN_TOOL_REPLAY_H_
 #define TARN_TOOL_REPLAY_H_
 
-#include "kit/stopwatch.h"
-#include "kit/tool.h"
-
-enum { REPLAY_TEXT_SIZE = 512 };
+#include "replay_pass.h"
 
 typedef struct replay_options {
   tarn_device *device;
   const char *pool;   // "page_unit_pool:page=65536"
   size_t iterations;  // at least 1
+  size_t threads;     // 0: 1
   bool touch;         // write to each page of each new block
   bool dry;           // no memory at all; not with |touch|
   size_t limit;       // bytes that the pool may hold; 0: as said above
   bool history;       // afterwards, one more iteration for the picture
 } replay_options;
 
-// Times are of the requests alone, the cost of reading the clock taken off; NaN
-// where there was no such request.
+// Times are without the cost of reading the clock, and never 0; NaN where there
+// was no such request.
 typedef struct replay_iteration {
+  double pass_ms;   // of the whole iteration
   double alloc_ms;  // of all allocs together, with their first touch
   double free_ms;
   double alloc_ns_median;
@@ -63,7 +67,7 @@ typedef struct replay_result {
 // counted and passed over. False, with out_result->error, if the strategy
 // cannot be had or lost count of its blocks.
 //
-// |progress| steps once an iteration.
+// |progress| steps twice an iteration.
 bool replay_run(const tarn_trace *trace, const replay_options *options,
                 const stopwatch *watch, tool_progress *progress,
                 replay_result *out_result);

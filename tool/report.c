@@ -93,12 +93,12 @@ static void add_summary(sheet *s, const report *r,
   const replay_iteration *steady = replay_steady(result);
   size_t iterations = r->results[0].iteration_count;
   sheet_text(s, "pool", NULL, result->pool);
-  sheet_number(s, "1st ms", NULL, first->alloc_ms, 3);
-  if (iterations >= 2) sheet_number(s, "2nd ms", NULL, first[1].alloc_ms, 3);
-  if (iterations >= 3) sheet_number(s, "steady ms", NULL, steady->alloc_ms, 3);
-  sheet_number(s, "frees ms", NULL, steady->free_ms, 3);
-  sheet_number(s, "median ns", NULL, steady->alloc_ns_median, 0);
-  sheet_number(s, "p99 ns", NULL, steady->alloc_ns_p99, 0);
+  sheet_time(s, "1st ms", NULL, first->alloc_ms, 3);
+  if (iterations >= 2) sheet_time(s, "2nd ms", NULL, first[1].alloc_ms, 3);
+  if (iterations >= 3) sheet_time(s, "steady ms", NULL, steady->alloc_ms, 3);
+  sheet_time(s, "frees ms", NULL, steady->free_ms, 3);
+  sheet_time(s, "median ns", NULL, steady->alloc_ns_median, 0);
+  sheet_time(s, "p99 ns", NULL, steady->alloc_ns_p99, 0);
   sheet_percent(s, "hits", NULL, (double)steady->hits,
                 (double)(steady->hits + steady->misses));
   sheet_uint(s, "reserved peak", NULL, result->reserved_peak_bytes,
@@ -116,6 +116,7 @@ static void write_title(const report *r, options_output output, FILE *out) {
   text_write(r->trace->name, out);
   fputs(" on ", out);
   text_write(r->device, out);
+  if (r->threads > 1) fprintf(out, ", %zu threads", r->threads);
   fprintf(out, "\n%s\n\n", text);
 }
 
@@ -151,10 +152,10 @@ static void add_iteration(sheet *s, const report *r,
   sheet_text(s, NULL, "pool", result->pool);
   sheet_text(s, NULL, "device", r->device);
   sheet_uint(s, NULL, "iteration", index + 1, SHEET_COUNT);
-  sheet_number(s, NULL, "alloc_ms", iteration->alloc_ms, 3);
-  sheet_number(s, NULL, "free_ms", iteration->free_ms, 3);
-  sheet_number(s, NULL, "alloc_ns_median", iteration->alloc_ns_median, 0);
-  sheet_number(s, NULL, "alloc_ns_p99", iteration->alloc_ns_p99, 0);
+  sheet_time(s, NULL, "alloc_ms", iteration->alloc_ms, 3);
+  sheet_time(s, NULL, "free_ms", iteration->free_ms, 3);
+  sheet_time(s, NULL, "alloc_ns_median", iteration->alloc_ns_median, 0);
+  sheet_time(s, NULL, "alloc_ns_p99", iteration->alloc_ns_p99, 0);
   sheet_uint(s, NULL, "hits", iteration->hits, SHEET_COUNT);
   sheet_uint(s, NULL, "misses", iteration->misses, SHEET_COUNT);
   sheet_uint(s, NULL, "live_peak_bytes", r->trace->live_peak_bytes,
@@ -164,6 +165,8 @@ static void add_iteration(sheet *s, const report *r,
   sheet_number(s, NULL, "reserved_over_live",
                replay_over_live(r->trace, result), 2);
   sheet_uint(s, NULL, "failed", result->failed, SHEET_COUNT);
+  sheet_time(s, NULL, "pass_ms", iteration->pass_ms, 3);
+  sheet_uint(s, NULL, "threads", r->threads, SHEET_COUNT);
   sheet_row_end(s);
 }
 
@@ -193,6 +196,7 @@ static void write_json_iteration(json *out, const replay_iteration *iteration) {
   json_key_uint(out, "hits", iteration->hits);
   json_key_uint(out, "misses", iteration->misses);
   json_key_double(out, "free_ms", iteration->free_ms);
+  json_key_double(out, "pass_ms", iteration->pass_ms);
   json_end_object(out);
 }
 
@@ -223,6 +227,7 @@ static void write_json_report(json *out, const report *r) {
     write_json_result(out, r, &r->results[i]);
   }
   json_end_array(out);
+  json_key_uint(out, "threads", r->threads);
   json_end_object(out);
 }
 

@@ -12,6 +12,7 @@ typedef struct report {
   const tarn_trace *trace;
   const char *device;  // "cpu:0", "cpu:0 (dry)"
   bool dry;            // times without a device are not compared
+  size_t threads;      // 0: not replayed
   const replay_result *results;
   size_t result_count;
 } report;

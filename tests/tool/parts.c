@@ -391,6 +391,72 @@ TEST(stopwatch_takes_its_own_cost_off) {
   ck_assert_uint_ge(zeros, COUNT / 4);
 }
 
+// Readings of a clock that advances by 10: three of 20, one of 30.
+TEST(equal_readings_are_spread) {
+  static const uint64_t four[] = {20, 20, 20, 30};
+  static const uint64_t same[] = {20, 20, 20, 20};
+  stopwatch watch = {.ns_per_tick = 2, .empty_mean = 16, .step = 10};
+  // The second of three within 15 to 25; the only one within 25 to 35.
+  ck_assert_double_eq_tol(stopwatch_spread(&watch, four, 4, 50), 2 * 4, 1e-9);
+  ck_assert_double_eq_tol(stopwatch_spread(&watch, four, 4, 99), 2 * 14, 1e-9);
+  ck_assert_double_eq_tol(stopwatch_spread(&watch, same, 4, 50),
+                          2 * (15 + 10 * 1.5 / 4 - 16), 1e-9);
+  ck_assert_double_eq(stopwatch_spread(&watch, same, 0, 50), 0);
+  // Where the clock shows each tick, it is the reading.
+  watch.step = 1;
+  ck_assert_double_eq_tol(stopwatch_spread(&watch, four, 4, 99), 2 * 14, 1e-9);
+}
+
+// --- clocks that advance by steps ------------------------------------------
+
+static const uint64_t steps_ns[] = {10, 1000, 100000};
+enum { STEPS = 3 };
+
+TEST_LOOP(a_coarse_clock_is_one, STEPS) {
+  stopwatch watch = stopwatch_coarse(steps_ns[_i]);
+  ck_assert(!watch.counts_cycles);
+  ck_assert_uint_gt(watch.step, 0);
+  ck_assert_uint_eq(watch.step % steps_ns[_i], 0);
+  uint64_t begin = stopwatch_now(&watch);
+  ck_assert_uint_eq(begin % steps_ns[_i], 0);
+  ck_assert_double_ge(stopwatch_pass_ns(&watch, begin), (double)steps_ns[_i]);
+}
+
+static void assert_iteration(const replay_iteration *i) {
+  ck_assert_double_gt(i->pass_ms, 0);
+  ck_assert_double_gt(i->alloc_ms, 0);
+  ck_assert_double_gt(i->free_ms, 0);
+  ck_assert_double_eq_tol(i->alloc_ms + i->free_ms, i->pass_ms, 1e-9);
+  ck_assert_double_gt(i->alloc_ns_median, 0);
+  ck_assert_double_ge(i->alloc_ns_p99, i->alloc_ns_median);
+}
+
+// Requests take less than such a clock shows, and passes too: no figure is 0.
+TEST_LOOP(no_replay_takes_no_time, STEPS) {
+  tarn_device *device = NULL;
+  tarn_trace *trace = NULL;
+  stopwatch watch = stopwatch_coarse(steps_ns[_i]);
+  tool_progress progress;
+  replay_result result;
+  assert_ok(tarn_device_open("cpu:0", &device));
+  assert_ok(tarn_trace_make("@bert-layer", &trace));
+  tool_progress_begin(&progress, 16);
+  for (size_t threads = 1; threads <= 2; threads++) {
+    replay_options options = {.device = device,
+                              .pool = "arena_pool",
+                              .iterations = 8,
+                              .threads = threads};
+    ck_assert_msg(replay_run(trace, &options, &watch, &progress, &result), "%s",
+                  result.error);
+    ck_assert_uint_eq(result.failed, 0);
+    for (size_t i = 0; i < result.iteration_count; i++)
+      assert_iteration(&result.iterations[i]);
+    replay_result_deinit(&result);
+  }
+  tarn_trace_destroy(trace);
+  assert_ok(tarn_device_close(device));
+}
+
 // --- layout ----------------------------------------------------------------
 
 enum { KB = 1024 };

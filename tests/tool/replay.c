@@ -42,12 +42,13 @@ FIXTURE(tool_files_begin, tool_files_end);
 TEST(json_has_the_published_keys) {
   tool_output o = tool_done("replay @bert-layer -o json");
   assert_json_line(o.out);
-  assert_keys(o.out, "", "trace,events,live_peak_bytes,results");
+  assert_keys(o.out, "", "trace,events,live_peak_bytes,results,threads");
   assert_keys(o.out, "results.1",
               "pool,device,iterations,reserved_peak_bytes,reserved_over_live,"
               "failed");
-  assert_keys(o.out, "results.1.iterations.1",
-              "alloc_ms,alloc_ns_median,alloc_ns_p99,hits,misses,free_ms");
+  assert_keys(
+      o.out, "results.1.iterations.1",
+      "alloc_ms,alloc_ns_median,alloc_ns_p99,hits,misses,free_ms,pass_ms");
   ck_assert(json_is(o.out, "trace", "\"@bert-layer\""));
   ck_assert(json_is(o.out, "results.0.pool", "\"no_pool\""));
   ck_assert(json_is(o.out, "results.1.pool", "\"page_unit_pool\""));
@@ -267,6 +268,45 @@ TEST(iterations_start_alike) {
   }
 }
 
+// The same by several threads, more of them than requests as well.
+TEST_LOOP(threads_start_alike, 3) {
+  static const char *const threads[] = {"2", "3", "64"};
+  begin_snapshot();
+  pickle_event(&w, "free_completed", 0x1000, 5000);
+  pickle_event(&w, "alloc", 0x2000, 5000);
+  pickle_event(&w, "alloc", 0x4000, 9000);
+  pickle_event(&w, "free_completed", 0x4000, 9000);
+  tool_output o = tool_did("replay", write_snapshot("t.pickle"), "-o", "json",
+                           "--iterations", "5", "--pool", "page_unit_pool",
+                           "--threads", threads[_i]);
+  ck_assert(json_is(o.out, "threads", threads[_i]));
+  ck_assert_double_eq(result_at(o.out, 0, "failed"), 0);
+  for (int i = 0; i < 5; i++) {
+    double hits = iteration_at(o.out, 0, i, "hits");
+    double misses = iteration_at(o.out, 0, i, "misses");
+    ck_assert_double_eq(hits + misses, 2);
+    ck_assert_double_gt(iteration_at(o.out, 0, i, "free_ms"), 0);
+  }
+}
+
+TEST(threads_of_programs) {
+  static const char *const names[] = {"@serving", "@dataloader", "@kv-decode"};
+  for (size_t i = 0; i < 3; i++) {
+    tool_output o = tool_did("replay", names[i], "-o", "json", "--pool",
+                             "page_unit_pool", "--threads", "3");
+    ck_assert_double_eq(result_at(o.out, 0, "failed"), 0);
+    double hits = iteration_at(o.out, 0, 1, "hits");
+    double misses = iteration_at(o.out, 0, 1, "misses");
+    ck_assert_double_eq(hits + misses, json_number(o.out, "events") / 2);
+  }
+  tool_output o = tool_done("replay @bert-layer --threads 2 --pool no_pool");
+  assert_contains(o.out, "@bert-layer on cpu:0, 2 threads\n192 requests");
+  o = tool_done("replay @bert-layer --threads 2 --touch --pool no_pool");
+  assert_contains(o.out, "2 threads");
+  o = tool_done("replay @bert-layer --threads 2 --dry --pool no_pool");
+  assert_contains(o.out, "cpu:0 (dry), 2 threads");
+}
+
 TEST(refused_requests_are_counted) {
   begin_snapshot();
   pickle_event(&w, "alloc", 0x1000, 4096);
@@ -280,6 +320,21 @@ TEST(refused_requests_are_counted) {
   ck_assert_double_eq(result_at(o.out, 1, "failed"), 2);
   assert_contains(o.err, "no_pool: 2 requests failed, the first: ");
   assert_contains(o.err, "page_unit_pool: 2 requests failed, the first: ");
+  o = tool_ends(1, "replay", tool_file("big.pickle"), "-o", "json", "--threads",
+                "2");
+  ck_assert_double_eq(result_at(o.out, 1, "failed"), 2);
+}
+
+// No time is so short that it is written as 0.
+TEST(no_time_is_nothing) {
+  static const char *const formats[] = {"table", "csv", "md"};
+  for (size_t i = 0; i < 3; i++) {
+    tool_output o = tool_did("replay", "@bert-layer", "--iterations", "9",
+                             "--pool", "arena_pool", "-o", formats[i]);
+    ck_assert_ptr_null(strstr(o.out, " 0.000 "));
+    ck_assert_ptr_null(strstr(o.out, ",0.000,"));
+    ck_assert_ptr_null(strstr(o.out, ",0,0,0,"));
+  }
 }
 
 TEST(a_trace_of_nothing) {

@@ -25,6 +25,9 @@ TEST(wrong_numbers) {
     assert_misuse(tool_run("replay", "@bert-layer", "--iterations", wrong[i]),
                   "--iterations wants a whole number");
   }
+  assert_misused("replay @bert-layer --threads 0",
+                 "--threads wants a whole number from 1 to 64");
+  assert_misused("replay @bert-layer --threads 65", "--threads wants");
   assert_misused("replay @bert-layer --trace-device x",
                  "--trace-device wants a whole number from 0 to 4294967295");
   assert_misused("replay @bert-layer --trace-device -1",
