@@ -11,6 +11,7 @@
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench_pool_report.h"
+#include "bench_slack_report.h"
 #include "kit/crossing.h"
 #include "kit/memory.h"
 #include "kit/options.h"
@@ -33,6 +34,11 @@ static const char help[] =
     "shared\n"
     "                   object that defines bench/peer_abi.h, as in\n"
     "                   ./peer.so:OPTIONS\n"
+    "  --slack A,B      curves: what each pool of --pool (default: "
+    "arena_pool)\n"
+    "                   takes and holds with the slack that it has by itself, "
+    "and\n"
+    "                   with each of these, as its option slack takes them\n"
     "  --threads A,B    how many, from 1 to 64 (default: 1,2); of several, "
     "each\n"
     "                   frees what another has allocated, or where the "
@@ -81,7 +87,9 @@ enum { SECONDS_USUAL = 690, SECONDS_MAX = 86400 };
 typedef struct command {
   const tool_verb *verb;
   options_list workloads;
-  options_list pools;
+  options_list pools;   // the rows
+  options_list slacks;  // empty: no curves
+  options_list curves;  // the pools that they are of
   options_list strategies;
   size_t threads[CROSSING_THREADS_MOST];  // by rising number
   size_t threads_count;
@@ -169,10 +177,19 @@ static void take_all_workloads(command *c) {
   }
 }
 
+// The rows are the points of the curves.
+static void make_curves(command *c) {
+  c->curves = c->pools;
+  c->pools = (options_list){0};
+  if (c->curves.count == 0) options_pools_split("arena_pool", &c->curves);
+  bench_slack_names(&c->curves, &c->slacks, &c->pools);
+}
+
 static void set_defaults(command *c) {
   bool all =
       c->workloads.count == 1 && strcmp(c->workloads.items[0], "all") == 0;
   if (c->workloads.count == 0 || all) take_all_workloads(c);
+  if (c->slacks.count > 0) make_curves(c);
   if (c->pools.count == 0) options_pools_split(DEFAULT_POOLS, &c->pools);
   if (c->threads_count == 0) (void)take_threads(c, "1,2");
   if (!c->untouched && !c->touched) c->untouched = c->touched = true;
@@ -339,6 +356,18 @@ static tool_exit measure_where(command *c, tool_progress *progress,
   return status;
 }
 
+static void write_reports(const command *c) {
+  bench_slack_report curves = {.reports = c->reports,
+                               .count = c->report_count,
+                               .pools = &c->curves,
+                               .slacks = &c->slacks};
+  if (c->slacks.count > 0) {
+    bench_slack_report_write(&curves, c->output);
+  } else {
+    bench_pool_report_write(c->reports, c->report_count, c->output);
+  }
+}
+
 static tool_exit measure_all(command *c) {
   tool_progress progress;
   tool_exit status;
@@ -349,7 +378,7 @@ static tool_exit measure_all(command *c) {
   status = measure_where(c, &progress, false);
   if (measure_where(c, &progress, true) != TOOL_DONE) status = TOOL_NO;
   tool_progress_end(&progress);
-  bench_pool_report_write(c->reports, c->report_count, c->output);
+  write_reports(c);
   return status;
 }
 
@@ -359,6 +388,7 @@ static void deinit(void *context) {
     requests_deinit(&c->requests[i]);
     tarn_trace_destroy(c->traces[i]);
   }
+  options_list_free(&c->curves);
   free(c->results);
   free(c->reports);
   free(c->requests);
@@ -404,6 +434,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
 static const options_entry entries[] = {
     OPTION_POOLS("workload", workloads),
     OPTION_POOLS("pool", pools),
+    OPTION_NAMES("slack", slacks),
     OPTION_CALL("threads", take_threads),
     OPTION_CALL("touched", take_touched),
     OPTION_TEXT("device", device),

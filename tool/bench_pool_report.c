@@ -96,7 +96,7 @@ static void write_row(sheet *s, const bench_pool_report *r, size_t index) {
 // Workloads
 // ---------------------------------------------------------------------------
 
-static void write_title(sheet *s, const bench_pool_report *r) {
+void bench_pool_report_title(sheet *s, const bench_pool_report *r) {
   char text[REPORT_TEXT_SIZE];
   char title[2 * REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
@@ -107,7 +107,7 @@ static void write_title(sheet *s, const bench_pool_report *r) {
 }
 
 static void write_workload(sheet *s, const bench_pool_report *r) {
-  write_title(s, r);
+  bench_pool_report_title(s, r);
   sheet_only(s, SHEET_JSON);
   sheet_text(s, NULL, "name", r->trace->name);
   write_scene(s, r);

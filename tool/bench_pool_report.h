@@ -5,6 +5,7 @@
 
 #include "bench/pool_bench.h"
 #include "kit/options.h"
+#include "kit/sheet.h"
 
 // One workload and what each allocator took for it.
 typedef struct bench_pool_report {
@@ -15,6 +16,9 @@ typedef struct bench_pool_report {
   pool_bench_result *results;  // ... and what they took
   size_t result_count;
 } bench_pool_report;
+
+// A new table for |r|.
+void bench_pool_report_title(sheet *s, const bench_pool_report *r);
 
 // Writes all of them to stdout. JSON: one object.
 void bench_pool_report_write(const bench_pool_report *reports, size_t count,

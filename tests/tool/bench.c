@@ -180,6 +180,50 @@ TEST(table_for_people) {
   ck_assert_ptr_null(strstr(o.out, "failed"));
 }
 
+// Every pool first with its own slack, then with each that is given.
+TEST(curves_against_slack) {
+  tool_output o =
+      tool_did("bench", "pool", "--workload", "@bert-layer", "--slack",
+               "1M,16M", "--pool", "arena_pool:steps=0,arena_pool", "--touched",
+               "no", "--threads", "1", "--passes", "3", "-o", "json");
+  static const char *const slacks[] = {"\"default\"", "\"1M\"", "\"16M\""};
+  assert_json_line(o.out);
+  assert_keys(o.out, "workloads.0",
+              "name,threads,touched,live_peak_bytes,points");
+  ck_assert_uint_eq(json_size(o.out, "workloads.0.points"), 6);
+  for (int i = 0; i < 6; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "workloads.0.points.%d", i);
+    assert_keys(o.out, path,
+                "pool,slack,pair_ns,over_default,reserved_over_live,first_ms,"
+                "second_ms,steady_ms,mops,failed");
+    snprintf(path, sizeof path, "workloads.0.points.%d.pool", i);
+    ck_assert(json_is(o.out, path,
+                      i < 3 ? "\"arena_pool:steps=0\"" : "\"arena_pool\""));
+    snprintf(path, sizeof path, "workloads.0.points.%d.slack", i);
+    ck_assert(json_is(o.out, path, slacks[i % 3]));
+    snprintf(path, sizeof path, "workloads.0.points.%d.pair_ns", i);
+    ck_assert_double_gt(json_number(o.out, path), 0);
+    snprintf(path, sizeof path, "workloads.0.points.%d.reserved_over_live", i);
+    ck_assert_double_ge(json_number(o.out, path), 1);
+  }
+  ck_assert(json_is(o.out, "workloads.0.points.3.over_default", "1"));
+}
+
+TEST(curves_for_people) {
+  tool_output o = tool_done(
+      "bench pool --workload @bert-layer --slack 4M --touched no "
+      "--threads 1 --passes 1 -o md");
+  assert_contains(o.out, "\n| pool       |   slack | both ns | x default |");
+  assert_contains(o.out, "\n| arena_pool | default |");
+  assert_contains(o.out, "\n| arena_pool |      4M |");
+  o = tool_done(
+      "bench pool --workload @bert-layer --slack 4M --touched no "
+      "--threads 1 --passes 1 -o csv");
+  assert_contains(o.out, "workload,threads,touched,pool,slack,pair_ns,");
+  assert_contains(o.out, "\n@bert-layer,1,false,arena_pool,4M,");
+}
+
 TEST(tables_for_programs) {
   tool_output o = tool_did(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
@@ -275,6 +319,10 @@ TEST(wrong_names) {
                  "workload '@random' is named twice");
   assert_misused("bench pool --pool no_pool,glibc,no_pool",
                  "pool 'no_pool' is named twice");
+  assert_misused("bench pool --slack 1M,1M",
+                 "pool 'arena_pool:slack=1M' is named twice");
+  assert_misused("bench pool --slack tiny", "slack=tiny");
+  assert_misused("bench pool --slack 1M --pool no_pool", "no_pool");
   assert_misused("bench pool --pool gilbc", "did you mean 'glibc'?");
   assert_misused("bench pool --pool glibc:page=1",
                  "no pool is named 'glibc:page=1'");
