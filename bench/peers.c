@@ -13,6 +13,7 @@ static const struct peer {
     {"harness", &peer_harness},   {"free_list", &peer_free_list},
     {"glibc", &peer_glibc},       {"mimalloc", &peer_mimalloc},
     {"jemalloc", &peer_jemalloc}, {"tcmalloc", &peer_tcmalloc},
+    {"umf_disjoint", &peer_umf},  {"umf_disjoint_tuned", &peer_umf_tuned},
 };
 enum { OTHERS = sizeof others / sizeof *others };
 

@@ -6,6 +6,8 @@
 //               beforehand; only a row that does less could be faster
 //   glibc       malloc and free of the C library
 //   mimalloc, jemalloc, tcmalloc   those of libraries, where installed
+//   umf_disjoint, umf_disjoint_tuned   UMF's disjoint pool, where libumf is
+//               there: with its defaults, and told to keep all
 //   no_pool, page_unit_pool, ...   Tarn's, each with its options if there are
 //               any: "page_unit_pool:page=65536"
 //   ./peer.so   that of a shared object (peer_abi.h), with options as well
@@ -78,6 +80,8 @@ extern const peer_type peer_glibc;
 extern const peer_type peer_mimalloc;
 extern const peer_type peer_jemalloc;
 extern const peer_type peer_tcmalloc;
+extern const peer_type peer_umf;
+extern const peer_type peer_umf_tuned;
 extern const peer_type peer_tarn;
 extern const peer_type peer_file_type;
 

@@ -29,6 +29,8 @@ static const char help[] =
     "\n"
     "                   jemalloc,tcmalloc,no_pool,page_unit_pool,buddy_pool,\n"
     "                   arena_pool); harness is the loop with no allocator;\n"
+    "                   umf_disjoint and umf_disjoint_tuned are UMF's, where\n"
+    "                   libumf is, or TARN_UMF says where;\n"
     "                   Tarn's pools may have options, as in\n"
     "                   page_unit_pool:page=65536; a path with a '/' is a "
     "shared\n"

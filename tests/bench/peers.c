@@ -252,6 +252,68 @@ TEST(two_threads_of_the_others) {
   }
 }
 
+// --- UMF -------------------------------------------------------------------
+
+static const char *const umf[] = {"umf_disjoint", "umf_disjoint_tuned"};
+
+// Where scripts/umf-library puts it, unless the environment names another.
+static void find_umf(void) {
+  if (access(TARN_UMF_WHEEL, R_OK) == 0) setenv("TARN_UMF", TARN_UMF_WHEEL, 0);
+}
+
+static bool umf_serves(const char *name, size_t threads, bool touched,
+                       pool_bench_result *out) {
+  *out = run(name, NULL, threads, touched);
+  if (strncmp(out->failed, PEER_MISSING, strlen(PEER_MISSING)) != 0) {
+    ck_assert_msg(out->failed[0] == '\0', "%s: %s", name, out->failed);
+    return true;
+  }
+  note_skipped(name, out->failed);
+  return false;
+}
+
+TEST_LOOP(the_pools_of_umf, 2) {
+  pool_bench_result r;
+  find_umf();
+  if (!umf_serves(umf[_i], 1, false, &r)) return;
+  assert_figures(umf[_i], r);
+  ck_assert_double_ge(r.reserved_over_live, 1);
+  ck_assert(isnan(r.by_address_ns_median));
+  if (!umf_serves(umf[_i], 1, true, &r)) return;
+  ck_assert_double_gt(r.reserved_over_live, 0.9);
+  if (sees_races) {
+    note_skipped(umf[_i], "the thread sanitizer does not see into its library");
+  } else if (umf_serves(umf[_i], 2, false, &r)) {
+    assert_figures(umf[_i], r);
+  }
+}
+
+// A pool that is told to keep all asks the system no more; the usual one asks
+// for every block over 2 MiB.
+TEST(umf_is_tuned) {
+  pool_bench_result usual, tuned;
+  find_umf();
+  if (!umf_serves(umf[0], 1, false, &usual)) return;
+  if (!umf_serves(umf[1], 1, false, &tuned)) return;
+  ck_assert_double_gt(tuned.reserved_over_live, usual.reserved_over_live);
+}
+
+TEST(umf_is_not_there) {
+  setenv("TARN_UMF", "/nowhere/libumf.so.1", 1);
+  for (size_t i = 0; i < 2; i++) {
+    pool_bench_result r = run(umf[i], NULL, 1, false);
+    ck_assert_str_eq(r.failed,
+                     "not installed: /nowhere/libumf.so.1 (package "
+                     "umf, by pip)");
+    ck_assert(pool_bench_is_finding(&r));
+  }
+  setenv("TARN_UMF", "libm.so.6", 1);
+  pool_bench_result r = run(umf[0], NULL, 1, false);
+  ck_assert_str_eq(r.failed,
+                   "libm.so.6 has no umfOsMemoryProviderParamsCreate");
+  ck_assert(!pool_bench_is_finding(&r));
+}
+
 // Who served what: one byte for each request of the trace.
 typedef struct record {
   _Atomic int served[6];
