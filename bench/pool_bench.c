@@ -16,7 +16,7 @@
 #define ROUNDS_NS 1e9     // for all first and second passes, if they are quick
 #define LATE_TO_BEGIN_ANEW 0.1  // of the process's time
 #define LATE_TO_SAMPLE 0.8
-enum { ROUNDS_MOST = 9 };
+enum { ROUNDS_MOST = 9, SAMPLES_MOST = 3000000 };
 
 _Static_assert((int)PEER_TEXT_SIZE <= (int)CHILD_TEXT_SIZE, "a reason fits");
 
@@ -24,11 +24,20 @@ _Static_assert((int)PEER_TEXT_SIZE <= (int)CHILD_TEXT_SIZE, "a reason fits");
 // Samples
 // ---------------------------------------------------------------------------
 
+// How many passes there is room to take samples of.
+static size_t sampled_most(const pool_bench *bench) {
+  size_t passes = pool_passes_room(bench);
+  size_t most = SAMPLES_MOST / (bench->requests->count + 1);
+  if (most > POOL_PASSES_SAMPLED) most = POOL_PASSES_SAMPLED;
+  if (most < POOL_PASSES_SAMPLED_LEAST) most = POOL_PASSES_SAMPLED_LEAST;
+  return passes < most ? passes : most;
+}
+
 // Long passes have requests enough in a few.
 static size_t sampled_passes(const pool_runner *r) {
   double pass_ns = r->result->iteration_ms[POOL_BENCH_SECOND] * 1e6;
-  size_t most =
-      r->passes < POOL_PASSES_SAMPLED ? r->passes : (size_t)POOL_PASSES_SAMPLED;
+  size_t most = sampled_most(r->bench);
+  if (r->passes < most) most = r->passes;
   if (!(pass_ns * (double)most > SAMPLED_NS)) return most;
   size_t passes = (size_t)(SAMPLED_NS / pass_ns);
   if (passes < POOL_PASSES_SAMPLED_LEAST) passes = POOL_PASSES_SAMPLED_LEAST;
@@ -151,7 +160,7 @@ static bool find_resident(pool_runner *r, size_t *out_peak) {
 
 static bool run_held(pool_runner *r) {
   size_t peak = 0;
-  uint64_t live = r->bench->trace->live_peak_bytes;
+  uint64_t live = r->bench->live_peak_bytes;
   if (!asks_allocator(r)) {
     if (!find_resident(r, &peak)) return false;
   } else if (r->crossing == NULL || r->type->on_device) {
@@ -181,9 +190,7 @@ static pool_bench_result nothing_known(void) {
 
 static void make_room(pool_runner *r) {
   size_t passes = pool_passes_room(r->bench);
-  size_t sampled =
-      passes < POOL_PASSES_SAMPLED ? passes : (size_t)POOL_PASSES_SAMPLED;
-  size_t samples = sampled * r->bench->requests->count;
+  size_t samples = sampled_most(r->bench) * r->bench->requests->count;
   r->by_block = tool_array_ready(passes, sizeof *r->by_block);
   r->by_address = tool_array_ready(passes, sizeof *r->by_address);
   r->by_touch = tool_array_ready(passes, sizeof *r->by_touch);

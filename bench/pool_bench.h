@@ -29,8 +29,8 @@
 #include "kit/stopwatch.h"
 
 typedef struct pool_bench {
-  const tarn_trace *trace;       // which frees all that it allocates
-  const request_list *requests;  // its requests
+  const request_list *requests;  // which free all that they allocate
+  uint64_t live_peak_bytes;      // of these
   const stopwatch *watch;
   const char *name;    // of the allocator, as peer_find knows it
   const char *device;  // of Tarn's pools; NULL: cpu:0

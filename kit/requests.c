@@ -17,14 +17,28 @@ static size_t drop_repeated(uint64_t *sorted, size_t count) {
   return kept;
 }
 
+typedef struct trace_set {
+  const tarn_trace *const *traces;
+  size_t count;
+} trace_set;
+
+static size_t blocks_of(const trace_set *set) {
+  size_t count = 0;
+  for (size_t i = 0; i < set->count; i++)
+    count += set->traces[i]->block_count;
+  return count;
+}
+
 // The different sizes of all blocks, the smallest first. Free it.
-static uint64_t *sizes_of(const tarn_trace *trace, size_t *out_count) {
-  uint64_t *sizes = tool_array(trace->block_count, sizeof *sizes);
-  for (size_t i = 0; i < trace->block_count; i++) {
-    sizes[i] = trace->blocks[i].size;
+static uint64_t *sizes_of(const trace_set *set, size_t *out_count) {
+  size_t blocks = blocks_of(set), count = 0;
+  uint64_t *sizes = tool_array(blocks, sizeof *sizes);
+  for (size_t i = 0; i < set->count; i++) {
+    for (size_t k = 0; k < set->traces[i]->block_count; k++)
+      sizes[count++] = set->traces[i]->blocks[k].size;
   }
-  qsort(sizes, trace->block_count, sizeof *sizes, tool_compare_uint64);
-  *out_count = drop_repeated(sizes, trace->block_count);
+  qsort(sizes, blocks, sizeof *sizes, tool_compare_uint64);
+  *out_count = drop_repeated(sizes, blocks);
   return sizes;
 }
 
@@ -42,39 +56,49 @@ static bool is_request(const tarn_trace_event *event) {
   return event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE;
 }
 
-static bool names_threads(const tarn_trace *trace) {
-  for (size_t i = 1; i < trace->event_count; i++) {
-    if (trace->events[i].thread != trace->events[0].thread) return true;
+static bool names_threads(const request_list *list) {
+  for (size_t i = 1; i < list->count; i++) {
+    if (list->threads[i] != list->threads[0]) return true;
   }
   return false;
 }
 
-static void note_threads(request_list *list, const tarn_trace *trace) {
-  size_t count = 0;
-  list->threads = tool_array(list->count, sizeof *list->threads);
-  for (size_t i = 0; i < trace->event_count; i++) {
-    if (!is_request(&trace->events[i])) continue;
-    list->threads[count++] = trace->events[i].thread;
-  }
-}
-
-request_list requests_make(const tarn_trace *trace) {
-  request_list list = {.slot_count = trace->block_count};
-  uint64_t *sizes = sizes_of(trace, &list.rank_count);
-  list.items = tool_array(trace->request_count, sizeof *list.items);
+static void append(request_list *list, const tarn_trace *trace,
+                   const uint64_t *sizes) {
   for (size_t i = 0; i < trace->event_count; i++) {
     const tarn_trace_event *event = &trace->events[i];
     if (!is_request(event)) continue;
     uint64_t size = trace->blocks[event->block].size;
-    list.items[list.count++] = (request){
-        .slot = event->block,
-        .size_rank = rank_of(sizes, list.rank_count, size),
+    list->threads[list->count] = event->thread;
+    list->items[list->count++] = (request){
+        .slot = (uint32_t)list->slot_count + event->block,
+        .size_rank = rank_of(sizes, list->rank_count, size),
         .size = event->kind == TARN_TRACE_ALLOC ? size : 0,
     };
   }
+  list->slot_count += trace->block_count;
+}
+
+request_list requests_join(const tarn_trace *const *traces, size_t count) {
+  trace_set set = {.traces = traces, .count = count};
+  request_list list = {0};
+  uint64_t *sizes = sizes_of(&set, &list.rank_count);
+  size_t requests = 0;
+  for (size_t i = 0; i < count; i++)
+    requests += traces[i]->request_count;
+  list.items = tool_array(requests, sizeof *list.items);
+  list.threads = tool_array(requests, sizeof *list.threads);
+  for (size_t i = 0; i < count; i++)
+    append(&list, traces[i], sizes);
   free(sizes);
-  if (names_threads(trace)) note_threads(&list, trace);
+  if (names_threads(&list)) return list;
+  free(list.threads);
+  list.threads = NULL;
   return list;
+}
+
+request_list requests_make(const tarn_trace *trace) {
+  return requests_join(&trace, 1);
 }
 
 void requests_deinit(request_list *list) {

@@ -24,6 +24,10 @@ typedef struct request_list {
 
 // The ALLOC and FREE events of |trace|, in order.
 request_list requests_make(const tarn_trace *trace);
+
+// Those of |count| traces, from 1 on, behind each other. Each has slots of its
+// own.
+request_list requests_join(const tarn_trace *const *traces, size_t count);
 void requests_deinit(request_list *list);
 
 #endif  // TARN_KIT_REQUESTS_H_

@@ -50,6 +50,11 @@ static const char help[] =
     "                   (default)\n"
     "  --device NAME    the device of Tarn's pools (default: cpu:0)\n"
     "  --strategy FILE  load this strategy first; may be given several times\n"
+    "  --seeds N        a pass has N draws of each workload, with seeds 1 to N "
+    "(up\n"
+    "                   to 64; default: one, with its own seed): a program "
+    "that\n"
+    "                   does not repeat cannot be learned from pass to pass\n"
     "  --passes N       passes that count, up to 1000000 (default: as many as\n"
     "                   take 0.25 s, but at least 31; 5 if one takes over "
     "0.1 s)\n"
@@ -77,7 +82,7 @@ static const char help[] =
     "not;\n"
     "2 if a workload, pool or device does not exist.\n";
 
-enum { PASSES_MAX = 1000000, PATH_SIZE = 4096 };
+enum { PASSES_MAX = 1000000, SEEDS_MAX = 64, PATH_SIZE = 4096, NAME_SIZE = 96 };
 
 // The time of the whole benchmark without --passes.
 enum { SECONDS_USUAL = 690, SECONDS_MAX = 86400 };
@@ -98,13 +103,14 @@ typedef struct command {
   bool untouched, touched;  // neither: both
   const char *device;
   uint64_t passes;
+  uint64_t seeds;
   uint64_t seconds;
   options_output output;
 
   stopwatch watch;
   uint64_t begin_ns;
-  tarn_trace **traces;         // of each workload ...
-  request_list *requests;      // ... its requests
+  tarn_trace **traces;         // of each workload, by draws ...
+  request_list *requests;      // ... the requests of all its draws
   bench_pool_report *reports;  // of each workload, by threads and touching
   size_t report_count;
   pool_bench_result *results;  // report by report, pool by pool
@@ -208,7 +214,7 @@ static tool_exit check_workloads(const command *c) {
       return tool_misuse(c->verb,
                          "'all' stands for every workload: it is named alone");
     }
-    if (!options_is_known(name, strlen(name), tarn_trace_workload)) {
+    if (!options_is_known(name, strcspn(name, ":"), tarn_trace_workload)) {
       return options_unknown(c->verb, "workload", name, tarn_trace_workload);
     }
   }
@@ -225,15 +231,49 @@ static tool_exit check_pool_names(const command *c) {
   return TOOL_DONE;
 }
 
+// One draw is that of the workload's own seed; several have seeds from 1 on.
+static tool_exit make_trace(const command *c, size_t workload, size_t draw) {
+  char name[NAME_SIZE];
+  tarn_trace **out = &c->traces[workload * c->seeds + draw];
+  snprintf(name, sizeof name, "%s", c->workloads.items[workload]);
+  if (c->seeds > 1 && strchr(name, ':') != NULL) {
+    return tool_misuse(c->verb, "--seeds is for workloads without a seed: %s",
+                       name);
+  }
+  if (c->seeds > 1) {
+    snprintf(name, sizeof name, "%.64s:seed=%zu", c->workloads.items[workload],
+             draw + 1);
+  }
+  tarn_status status = tarn_trace_make(name, out);
+  if (status == TARN_OK) return TOOL_DONE;
+  return status == TARN_E_INVALID
+             ? tool_misuse(c->verb, "%s", tarn_last_error())
+             : tool_fail(c->verb, "%s", tarn_last_error());
+}
+
 static tool_exit make_requests(command *c) {
-  c->traces = tool_array(c->workloads.count, sizeof(tarn_trace *));
+  size_t traces = c->workloads.count * c->seeds;
+  c->traces = tool_array(traces, sizeof(tarn_trace *));
   c->requests = tool_array(c->workloads.count, sizeof *c->requests);
+  for (size_t i = 0; i < traces; i++) {
+    tool_exit status = make_trace(c, i / c->seeds, i % c->seeds);
+    if (status != TOOL_DONE) return status;
+  }
   for (size_t i = 0; i < c->workloads.count; i++) {
-    tarn_status status = tarn_trace_make(c->workloads.items[i], &c->traces[i]);
-    if (status != TARN_OK) return tool_fail(c->verb, "%s", tarn_last_error());
-    c->requests[i] = requests_make(c->traces[i]);
+    c->requests[i] = requests_join(
+        (const tarn_trace *const *)&c->traces[i * c->seeds], c->seeds);
   }
   return TOOL_DONE;
+}
+
+// The draw with the highest live peak.
+static const tarn_trace *highest_of(const command *c, size_t workload) {
+  const tarn_trace *highest = c->traces[workload * c->seeds];
+  for (size_t i = 1; i < c->seeds; i++) {
+    const tarn_trace *other = c->traces[workload * c->seeds + i];
+    if (other->live_peak_bytes > highest->live_peak_bytes) highest = other;
+  }
+  return highest;
 }
 
 static bool is_tarns(const char *pool) {
@@ -287,11 +327,10 @@ static child_limits limits_now(const command *c) {
 
 static pool_bench_result run_row(const command *c, const bench_pool_report *r,
                                  size_t pool) {
-  size_t workload = 0;
-  while (c->traces[workload] != r->trace)
-    workload++;
-  pool_bench bench = {.trace = r->trace,
-                      .requests = &c->requests[workload],
+  size_t scenes = c->report_count / c->workloads.count;
+  size_t workload = (size_t)(r - c->reports) / scenes;
+  pool_bench bench = {.requests = &c->requests[workload],
+                      .live_peak_bytes = r->trace->live_peak_bytes,
                       .watch = &c->watch,
                       .name = r->names[pool],
                       .device = c->device,
@@ -307,7 +346,7 @@ static tool_exit measure_row(command *c, tool_progress *progress,
                              const bench_pool_report *r, size_t pool) {
   char step[CHILD_TEXT_SIZE];
   snprintf(step, sizeof step, "%.64s, %.64s, %zu thread%s, %s", r->names[pool],
-           r->trace->name, r->threads, r->threads == 1 ? "" : "s",
+           r->name, r->threads, r->threads == 1 ? "" : "s",
            r->touched ? "touched" : "untouched");
   tool_progress_step(progress, step);
   pool_bench_result *result = &r->results[pool];
@@ -315,8 +354,7 @@ static tool_exit measure_row(command *c, tool_progress *progress,
   c->rows_done++;
   if (result->failed[0] == '\0') return TOOL_DONE;
   tool_progress_end(progress);
-  tool_say(c->verb, "%s: %s: %s", r->trace->name, r->names[pool],
-           result->failed);
+  tool_say(c->verb, "%s: %s: %s", r->name, r->names[pool], result->failed);
   return pool_bench_is_finding(result) ? TOOL_DONE : TOOL_NO;
 }
 
@@ -324,7 +362,9 @@ static void add_report(command *c, size_t workload, size_t threads,
                        bool touched) {
   size_t first = c->report_count * c->pools.count;
   c->reports[c->report_count++] =
-      (bench_pool_report){.trace = c->traces[workload],
+      (bench_pool_report){.name = c->workloads.items[workload],
+                          .trace = highest_of(c, workload),
+                          .seeds = c->seeds,
                           .threads = threads,
                           .touched = touched,
                           .names = c->pools.items,
@@ -388,7 +428,8 @@ static void deinit(void *context) {
   command *c = context;
   for (size_t i = 0; c->requests != NULL && i < c->workloads.count; i++) {
     requests_deinit(&c->requests[i]);
-    tarn_trace_destroy(c->traces[i]);
+    for (size_t k = 0; k < c->seeds; k++)
+      tarn_trace_destroy(c->traces[i * c->seeds + k]);
   }
   options_list_free(&c->curves);
   free(c->results);
@@ -441,6 +482,7 @@ static const options_entry entries[] = {
     OPTION_CALL("touched", take_touched),
     OPTION_TEXT("device", device),
     OPTION_LIST("strategy", strategies),
+    OPTION_NUMBER("seeds", seeds, 1, SEEDS_MAX),
     OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
     OPTION_NUMBER("seconds", seconds, 1, SECONDS_MAX),
     OPTION_OUTPUT(output),
@@ -453,7 +495,7 @@ const tool_verb bench_of_pools = {
     .help = help,
     .run = run,
     .entries = entries,
-    OPTIONS_COMMAND(.seconds = SECONDS_USUAL),
+    OPTIONS_COMMAND(.seconds = SECONDS_USUAL, .seeds = 1),
     .work = work,
     .end = deinit,
 };

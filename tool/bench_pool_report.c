@@ -60,7 +60,8 @@ static void write_iterations(sheet *s, const pool_bench_result *result) {
   sheet_numbers(s, "iteration_ms", result->iteration_ms, 3);
 }
 
-static void write_scene(sheet *s, const bench_pool_report *r) {
+void bench_pool_report_scene(sheet *s, const bench_pool_report *r) {
+  sheet_uint(s, NULL, "seeds", r->seeds, SHEET_COUNT);
   sheet_uint(s, NULL, "threads", r->threads, SHEET_COUNT);
   sheet_bool(s, NULL, "touched", r->touched);
 }
@@ -68,8 +69,8 @@ static void write_scene(sheet *s, const bench_pool_report *r) {
 static void write_row(sheet *s, const bench_pool_report *r, size_t index) {
   const pool_bench_result *result = &r->results[index];
   sheet_only(s, SHEET_CSV);
-  sheet_text(s, NULL, "workload", r->trace->name);
-  write_scene(s, r);
+  sheet_text(s, NULL, "workload", r->name);
+  bench_pool_report_scene(s, r);
   sheet_only(s, SHEET_ALL);
   sheet_text(s, "pool", "name", r->names[index]);
   sheet_time(s, "alloc ns", "alloc_ns_median", result->alloc_ns_median, 1);
@@ -98,19 +99,22 @@ static void write_row(sheet *s, const bench_pool_report *r, size_t index) {
 
 void bench_pool_report_title(sheet *s, const bench_pool_report *r) {
   char text[REPORT_TEXT_SIZE];
-  char title[2 * REPORT_TEXT_SIZE];
+  char title[2 * REPORT_TEXT_SIZE + 64];
+  char draws[32] = "";
   report_describe(r->trace, text, sizeof text);
-  snprintf(title, sizeof title, "%.256s, %zu thread%s, %s\n%s", r->trace->name,
-           r->threads, r->threads == 1 ? "" : "s",
-           r->touched ? "touched" : "untouched", text);
+  if (r->seeds > 1) snprintf(draws, sizeof draws, ", %zu draws", r->seeds);
+  snprintf(title, sizeof title, "%.256s%s, %zu thread%s, %s\n%s%s", r->name,
+           draws, r->threads, r->threads == 1 ? "" : "s",
+           r->touched ? "touched" : "untouched",
+           r->seeds > 1 ? "the draw with the highest peak: " : "", text);
   sheet_group(s, title);
 }
 
 static void write_workload(sheet *s, const bench_pool_report *r) {
   bench_pool_report_title(s, r);
   sheet_only(s, SHEET_JSON);
-  sheet_text(s, NULL, "name", r->trace->name);
-  write_scene(s, r);
+  sheet_text(s, NULL, "name", r->name);
+  bench_pool_report_scene(s, r);
   sheet_nest(s, "results");
   for (size_t i = 0; i < r->result_count; i++)
     write_row(s, r, i);

@@ -9,7 +9,9 @@
 
 // One workload and what each allocator took for it.
 typedef struct bench_pool_report {
-  const tarn_trace *trace;
+  const char *name;
+  const tarn_trace *trace;  // of several draws, that with the highest peak
+  size_t seeds;             // how many draws a pass has
   size_t threads;
   bool touched;                // each page of a block is written to
   char *const *names;          // of the allocators ...
@@ -19,6 +21,9 @@ typedef struct bench_pool_report {
 
 // A new table for |r|.
 void bench_pool_report_title(sheet *s, const bench_pool_report *r);
+
+// Its cells but for the workload's name, which are the same in all of its rows.
+void bench_pool_report_scene(sheet *s, const bench_pool_report *r);
 
 // Writes all of them to stdout. JSON: one object.
 void bench_pool_report_write(const bench_pool_report *reports, size_t count,

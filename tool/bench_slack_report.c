@@ -36,11 +36,6 @@ void bench_slack_names(const options_list *pools, const options_list *slacks,
 // Rows
 // ---------------------------------------------------------------------------
 
-static void write_scene(sheet *s, const bench_pool_report *of) {
-  sheet_uint(s, NULL, "threads", of->threads, SHEET_COUNT);
-  sheet_bool(s, NULL, "touched", of->touched);
-}
-
 static void write_row(sheet *s, const bench_slack_report *r,
                       const bench_pool_report *of, size_t index) {
   size_t rows = rows_of_pool(r->slacks);
@@ -48,8 +43,8 @@ static void write_row(sheet *s, const bench_slack_report *r,
   const pool_bench_result *own = &of->results[index];
   const pool_bench_result *usual = &of->results[pool * rows];
   sheet_only(s, SHEET_CSV);
-  sheet_text(s, NULL, "workload", of->trace->name);
-  write_scene(s, of);
+  sheet_text(s, NULL, "workload", of->name);
+  bench_pool_report_scene(s, of);
   sheet_only(s, SHEET_ALL);
   sheet_text(s, "pool", "pool", r->pools->items[pool]);
   sheet_figure(s, "slack", "slack",
@@ -72,8 +67,8 @@ static void write_workload(sheet *s, const bench_slack_report *r,
                            const bench_pool_report *of) {
   bench_pool_report_title(s, of);
   sheet_only(s, SHEET_JSON);
-  sheet_text(s, NULL, "name", of->trace->name);
-  write_scene(s, of);
+  sheet_text(s, NULL, "name", of->name);
+  bench_pool_report_scene(s, of);
   sheet_uint(s, NULL, "live_peak_bytes", of->trace->live_peak_bytes,
              SHEET_BYTES);
   sheet_nest(s, "points");

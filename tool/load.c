@@ -13,7 +13,7 @@ bool load_is_workload(const char *name) {
 tool_exit load_check(const tool_verb *verb, const char *name,
                      const tarn_trace_options *options) {
   if (!load_is_workload(name)) return TOOL_DONE;
-  if (!options_is_known(name, strlen(name), tarn_trace_workload)) {
+  if (!options_is_known(name, strcspn(name, ":"), tarn_trace_workload)) {
     return options_unknown(verb, "workload", name, tarn_trace_workload);
   }
   if (!options->choose_device) return TOOL_DONE;

@@ -226,6 +226,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
 // their distributions. In @serving and @dataloader events name their threads,
 // which free each other's blocks.
 //
+// ":seed=N" behind a name, as in "@serving:seed=7", draws with another seed;
+// nets draw nothing, and are the same with each.
+//
 // The same name always gives the same trace. Each trace frees all that it
 // allocates, so that it can be repeated: gradients are in it, but parameters,
 // which outlive an iteration, are not. Addresses, times and streams are

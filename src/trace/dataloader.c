@@ -21,7 +21,6 @@
 #include "trace/workload.h"
 
 enum {
-  SEED = 4,
   BATCHES = 200,
   BATCH = 16,
   DECODERS = 4,
@@ -233,8 +232,8 @@ static tarn_status turn(loader *l) {
 }
 
 tarn_status tarn__dataloader_history(tarn__trace_history *history,
-                                     const char *workload) {
-  loader l = {.history = history, .chance = {SEED}, .present = {.block = NONE}};
+                                     const char *workload, uint64_t seed) {
+  loader l = {.history = history, .chance = {seed}, .present = {.block = NONE}};
   for (size_t i = 0; i < DECODERS; i++)
     l.decoders[i].file = NONE;
   tarn_status status = name_stacks(&l, workload);

@@ -10,7 +10,6 @@
 #include "trace/workload.h"
 
 enum {
-  SEED = 1,
   ALLOCS = 10000,
   LOWEST_BIT = 8,
   HIGHEST_BIT = 25,  // sizes are below twice this power
@@ -78,9 +77,9 @@ static tarn_status request(population *p) {
 }
 
 tarn_status tarn__random_history(tarn__trace_history *history,
-                                 const char *workload) {
+                                 const char *workload, uint64_t seed) {
   population p = {
-      .history = history, .chance = {SEED}, .living = TARN__ARRAY_OF(member)};
+      .history = history, .chance = {seed}, .living = TARN__ARRAY_OF(member)};
   tarn_status status = name_classes(&p, workload);
   for (int i = 0; i < ALLOCS && status == TARN_OK; i++)
     status = request(&p);

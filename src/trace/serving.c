@@ -27,7 +27,6 @@
 #include "trace/workload.h"
 
 enum {
-  SEED = 3,
   WORKERS = 4,
   BATCH = 8,     // texts of a worker
   TEXTS = 96,    // in all
@@ -371,8 +370,8 @@ static tarn_status turn(server *s) {
 // Workers in the middle of a step end it: none is, once all answers are sent,
 // but for a prefill there is nothing left.
 tarn_status tarn__serving_history(tarn__trace_history *history,
-                                  const char *workload) {
-  server s = {.history = history, .chance = {SEED}};
+                                  const char *workload, uint64_t seed) {
+  server s = {.history = history, .chance = {seed}};
   clear(&s);
   tarn_status status = name_stacks(&s, workload);
   while (status == TARN_OK && s.sent < TEXTS)

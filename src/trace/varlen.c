@@ -9,7 +9,7 @@
 #include "trace/chance.h"
 #include "trace/workload.h"
 
-enum { SEED = 2, STEPS = 56, BATCH = 8, LAYERS = 2 };
+enum { STEPS = 56, BATCH = 8, LAYERS = 2 };
 
 static const tarn__trace_lengths text = {.median = 64, .least = 8, .most = 512};
 
@@ -33,8 +33,8 @@ static tarn_status step(tarn__trace_history *history, const char *workload,
 }
 
 tarn_status tarn__varlen_history(tarn__trace_history *history,
-                                 const char *workload) {
-  tarn__trace_chance chance = {SEED};
+                                 const char *workload, uint64_t seed) {
+  tarn__trace_chance chance = {seed};
   for (size_t i = 0; i < STEPS; i++)
     TARN__TRY(step(history, workload, longest_of_batch(&chance)));
   return TARN_OK;

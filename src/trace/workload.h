@@ -163,16 +163,19 @@ tarn__trace_tape_tensor tarn__net_decode(tarn__trace_tape *tape, size_t batch);
 
 // --- Programs that do not repeat ------------------------------------------
 
-// Random sizes and lifetimes from a fixed seed.
+// Random sizes and lifetimes.
 TARN_MUST_CHECK tarn_status tarn__random_history(tarn__trace_history *history,
-                                                 const char *workload);
+                                                 const char *workload,
+                                                 uint64_t seed);
 
-// Each from a seed of its own; the distributions are stated in its file.
+// The distributions are stated in the file of each.
 TARN_MUST_CHECK tarn_status tarn__serving_history(tarn__trace_history *history,
-                                                  const char *workload);
+                                                  const char *workload,
+                                                  uint64_t seed);
 TARN_MUST_CHECK tarn_status tarn__varlen_history(tarn__trace_history *history,
-                                                 const char *workload);
-TARN_MUST_CHECK tarn_status
-tarn__dataloader_history(tarn__trace_history *history, const char *workload);
+                                                 const char *workload,
+                                                 uint64_t seed);
+TARN_MUST_CHECK tarn_status tarn__dataloader_history(
+    tarn__trace_history *history, const char *workload, uint64_t seed);
 
 #endif  // TARN_TRACE_WORKLOAD_H_

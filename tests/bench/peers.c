@@ -167,8 +167,8 @@ static pool_bench_result run_by(const stopwatch *watch, const char *name,
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make("@bert-layer", &trace));
   request_list requests = requests_make(trace);
-  pool_bench bench = {.trace = trace,
-                      .requests = &requests,
+  pool_bench bench = {.requests = &requests,
+                      .live_peak_bytes = trace->live_peak_bytes,
                       .watch = watch,
                       .name = name,
                       .device = device,

@@ -40,7 +40,7 @@ TEST(json_has_the_published_keys) {
                "--threads", "1", "--touched", "no", "-o", "json");
   assert_json_line(o.out);
   assert_keys(o.out, "", "workloads,machine");
-  assert_keys(o.out, "workloads.0", "name,threads,touched,results");
+  assert_keys(o.out, "workloads.0", "name,seeds,threads,touched,results");
   ck_assert(json_is(o.out, "workloads.0.name", "\"@bert-layer\""));
   ck_assert(json_is(o.out, "workloads.0.threads", "1"));
   ck_assert(json_is(o.out, "workloads.0.touched", "false"));
@@ -189,7 +189,7 @@ TEST(curves_against_slack) {
   static const char *const slacks[] = {"\"default\"", "\"1M\"", "\"16M\""};
   assert_json_line(o.out);
   assert_keys(o.out, "workloads.0",
-              "name,threads,touched,live_peak_bytes,points");
+              "name,seeds,threads,touched,live_peak_bytes,points");
   ck_assert_uint_eq(json_size(o.out, "workloads.0.points"), 6);
   for (int i = 0; i < 6; i++) {
     char path[64];
@@ -220,17 +220,47 @@ TEST(curves_for_people) {
   o = tool_done(
       "bench pool --workload @bert-layer --slack 4M --touched no "
       "--threads 1 --passes 1 -o csv");
-  assert_contains(o.out, "workload,threads,touched,pool,slack,pair_ns,");
-  assert_contains(o.out, "\n@bert-layer,1,false,arena_pool,4M,");
+  assert_contains(o.out, "workload,seeds,threads,touched,pool,slack,pair_ns,");
+  assert_contains(o.out, "\n@bert-layer,1,1,false,arena_pool,4M,");
+}
+
+// Four programs in a row are a pass: none is like another.
+TEST(several_draws_are_a_pass) {
+  tool_output o =
+      tool_did("bench", "pool", "--workload", "@dataloader,@bert-layer",
+               "--pool", "harness,page_unit_pool", "--seeds", "4", "--touched",
+               "no", "--passes", "2", "-o", "json");
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
+  ck_assert(json_is(o.out, "workloads.0.name", "\"@dataloader\""));
+  ck_assert(json_is(o.out, "workloads.2.name", "\"@bert-layer\""));
+  ck_assert(json_is(o.out, "workloads.1.threads", "2"));
+  for (int i = 0; i < 4; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "workloads.%d.seeds", i);
+    ck_assert(json_is(o.out, path, "4"));
+    snprintf(path, sizeof path, "workloads.%d.results.1.failed", i);
+    ck_assert(json_is(o.out, path, "null"));
+  }
+  // 96 pairs of one draw, 384 of four.
+  ck_assert_double_eq_tol(
+      json_number(o.out, "workloads.2.results.1.iteration_ms.2"),
+      384 * json_number(o.out, "workloads.2.results.1.pair_ns") / 1e6, 1e-9);
+  o = tool_did("bench", "pool", "--workload", "@dataloader", "--pool",
+               "page_unit_pool", "--seeds", "2", "--touched", "no", "--threads",
+               "1", "--passes", "1");
+  assert_contains(o.out,
+                  "\n@dataloader, 2 draws, 1 thread, untouched\nthe draw "
+                  "with the highest peak: 20,000 requests, ");
 }
 
 TEST(tables_for_programs) {
   tool_output o = tool_did(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
       "--touched", "no", "--threads", "1", "--passes", "1", "-o", "csv");
-  assert_contains(o.out, "workload,threads,touched,name,alloc_ns_median,");
-  assert_contains(o.out, "\n@bert-layer,1,false,free_list,");
-  assert_contains(o.out, "\n@resnet50-b8,1,false,page_unit_pool,");
+  assert_contains(o.out,
+                  "workload,seeds,threads,touched,name,alloc_ns_median,");
+  assert_contains(o.out, "\n@bert-layer,1,1,false,free_list,");
+  assert_contains(o.out, "\n@resnet50-b8,1,1,false,page_unit_pool,");
   o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--passes", "1", "-o", "md");
   assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
@@ -319,6 +349,10 @@ TEST(wrong_names) {
                  "workload '@random' is named twice");
   assert_misused("bench pool --pool no_pool,glibc,no_pool",
                  "pool 'no_pool' is named twice");
+  assert_misused("bench pool --workload @random:seed=2 --seeds 2",
+                 "--seeds is for workloads without a seed: @random:seed=2");
+  assert_misused("bench pool --workload @random:seed=x", "may only be :seed=");
+  assert_misused("bench pool --seeds 65", "--seeds wants a whole number");
   assert_misused("bench pool --slack 1M,1M",
                  "pool 'arena_pool:slack=1M' is named twice");
   assert_misused("bench pool --slack tiny", "slack=tiny");
@@ -485,8 +519,8 @@ TEST(percentiles) {
 
 static pool_bench_result run_small(const request_list *list, const char *name) {
   stopwatch watch = {.ns_per_tick = 1};
-  pool_bench bench = {.trace = &small,
-                      .requests = list,
+  pool_bench bench = {.requests = list,
+                      .live_peak_bytes = small.live_peak_bytes,
                       .watch = &watch,
                       .name = name,
                       .threads = 1,
@@ -496,6 +530,34 @@ static pool_bench_result run_small(const request_list *list, const char *name) {
 
 // 64 bytes are reused: two blocks of 64 bytes and one of 1 are never out at
 // once. The free list rounds up to 64.
+// Slots of their own, ranks of all sizes, threads if one of them names some.
+TEST(requests_of_several_traces) {
+  tarn_trace *server = NULL;
+  const tarn_trace *both[2] = {&small};
+  assert_ok(tarn_trace_make("@serving", &server));
+  both[1] = server;
+  request_list one = requests_make(&small);
+  request_list list = requests_join(both, 2);
+  ck_assert_uint_eq(list.count, one.count + server->request_count);
+  ck_assert_uint_eq(list.slot_count, one.slot_count + server->block_count);
+  ck_assert_ptr_null(one.threads);
+  ck_assert_ptr_nonnull(list.threads);
+  for (size_t i = 0; i < one.count; i++) {
+    ck_assert_uint_eq(list.items[i].slot, one.items[i].slot);
+    ck_assert_uint_eq(list.items[i].size, one.items[i].size);
+    ck_assert_uint_eq(list.threads[i], 0);
+  }
+  for (size_t i = 0; i < server->request_count; i++) {
+    const request *r = &list.items[one.count + i];
+    ck_assert_uint_eq(r->slot, one.slot_count + server->events[i].block);
+    ck_assert_uint_lt(r->size_rank, list.rank_count);
+    ck_assert_uint_eq(list.threads[one.count + i], server->events[i].thread);
+  }
+  requests_deinit(&list);
+  requests_deinit(&one);
+  tarn_trace_destroy(server);
+}
+
 TEST(what_a_row_holds) {
   request_list list = requests_make(&small);
   pool_bench_result result = run_small(&list, "free_list");

@@ -290,6 +290,52 @@ TEST(a_loader_frees_in_other_threads) {
   tarn_trace_destroy(trace);
 }
 
+// Whether the requests of two traces are the same.
+static bool alike(const tarn_trace *one, const tarn_trace *two) {
+  return one->event_count == two->event_count &&
+         memcmp(one->events, two->events,
+                one->event_count * sizeof *one->events) == 0;
+}
+
+TEST(a_seed_is_another_draw) {
+  static const struct {
+    const char *name, *same, *other;
+    bool draws;
+  } seeds[] = {
+      {"@random", "@random:seed=1", "@random:seed=7", true},
+      {"@serving", "@serving:seed=3", "@serving:seed=7", true},
+      {"@varlen", "@varlen:seed=2", "@varlen:seed=0", true},
+      {"@dataloader", "@dataloader:seed=4", "@dataloader:seed=7", true},
+      {"@bert-layer", "@bert-layer:seed=1", "@bert-layer:seed=7", false}};
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+    tarn_trace *usual = make(seeds[i].name);
+    tarn_trace *same = make(seeds[i].same);
+    tarn_trace *other = make(seeds[i].other);
+    ck_assert(alike(usual, same));
+    ck_assert(alike(usual, other) != seeds[i].draws);
+    ck_assert_str_eq(other->name, seeds[i].other);
+    tarn_trace_destroy(other);
+    tarn_trace_destroy(same);
+    tarn_trace_destroy(usual);
+  }
+}
+
+TEST(wrong_seeds) {
+  static const char *const wrong[] = {
+      "@random:",        "@random:seed",
+      "@random:seed=",   "@random:seed=x",
+      "@random:seed=1x", "@random:seed=-1",
+      "@random:seeds=1", "@random:seed=1234567890123456789"};
+  tarn_trace *trace = NULL;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_status(tarn_trace_make(wrong[i], &trace), TARN_E_INVALID);
+    assert_error_says("behind @random may only be :seed= and a number");
+    ck_assert_ptr_null(trace);
+  }
+  assert_status(tarn_trace_make("@rand:seed=1", &trace), TARN_E_INVALID);
+  assert_error_says("no workload '@rand:seed=1'");
+}
+
 static void make_scenario(void *context) {
   tarn_trace *trace = NULL;
   tarn_status status = tarn_trace_make(context, &trace);
