@@ -76,7 +76,7 @@ static void renumber(crossing *c, const request_list *requests,
     for (size_t i = 0; i < requests->slot_count; i++) {
       if (owners[i] == k) c->slots[i] = (uint32_t)next++;
     }
-    next = (next + 2 * GAP - 1) / GAP * GAP;
+    next = (next + (size_t)2 * GAP - 1) / GAP * GAP;
   }
   c->requests.slot_count = next;
   free(owners);

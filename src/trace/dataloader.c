@@ -157,7 +157,7 @@ static tarn_status begin_decoding(loader *l, decoder *d) {
 }
 
 static size_t image_size(size_t width) {
-  return CHANNELS * SIDE * width * SINGLE;
+  return width * CHANNELS * SIDE * SINGLE;
 }
 
 static tarn_status end_decoding(loader *l, decoder *d) {

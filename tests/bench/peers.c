@@ -433,7 +433,7 @@ TEST(no_named_thread_runs_away) {
     items[i] = (request){.slot = i / 2, .size = i % 2 == 0 ? 8 : 0};
   }
   request_list list = {.items = items,
-                       .count = 2 * FAR,
+                       .count = (size_t)2 * FAR,
                        .slot_count = FAR,
                        .rank_count = 1,
                        .threads = named};
