@@ -282,6 +282,7 @@ typedef enum tarn_device_extension {
   TARN_EXTENSION_HANDLES = 1 << 12,           // tarn_device_export and _import
   TARN_EXTENSION_DEFAULT_STREAM = 1 << 13,    // tarn_stream_adopt of NULL
   TARN_EXTENSION_STREAM_CAPTURING = 1 << 14,  // tells streams that capture
+  TARN_EXTENSION_MOVES = 1 << 15,             // tarn_range_move
 } tarn_device_extension;
 
 // "alignment", "ranges", ...; NULL if |bit| is not one bit of the enumeration.

@@ -120,12 +120,13 @@ typedef struct tarn_device_ext {
   // (TARN_E_INVALID).
   tarn_status (*range_map)(int id, uint64_t addr, size_t size, uint64_t memory);
 
-  // Unmaps the whole mappings in [addr, addr + size). Queued work must not use
-  // them any more.
+  // Unmaps the whole mappings in [addr, addr + size), or parts of them as
+  // range_move allows. Queued work must not use them any more.
   tarn_status (*range_unmap)(int id, uint64_t addr, size_t size);
 
   // Sets the rights of device |by| (of this plug-in, mostly |id| itself) to the
-  // whole mappings in [addr, addr + size).
+  // whole mappings in [addr, addr + size), or to parts of them as range_move
+  // allows.
   tarn_status (*range_set_access)(int id, uint64_t addr, size_t size, int by,
                                   tarn_ext_access access);
 
@@ -230,6 +231,34 @@ typedef struct tarn_device_ext {
   // at the moment instead of being run, like cuStreamIsCapturing. Must not end
   // or spoil a capture, of this stream or of another.
   tarn_status (*stream_capturing)(int id, void *stream, bool *out_capturing);
+
+  // --- moving mapped memory: only with ranges ------------------------------
+  // For devices on which that is much cheaper than to unmap and to map, as in a
+  // processor's memory.
+
+  // Moves what is mapped in [from, from + size), without a gap, to [to, to +
+  // size), where nothing is mapped, in the same or another range of device
+  // |id|. Bytes, rights and handles go along: a handle stays that of its
+  // memory, which is mapped at the new place now. The addresses at |from| stay
+  // reserved. Queued work must not use them any more.
+  //
+  // A device with this slot takes mappings in parts: memory that is not
+  // shareable is unmapped, moved and given rights at any multiples of the
+  // granularity, and what is left stays mapped. If it has a handle, that can
+  // only be destroyed from then on. Pieces without a handle that meet in one
+  // range may become one mapping. Of shareable memory only whole mappings are
+  // taken. TARN_E_NOMEM: there are no resources to note a part; nothing has
+  // changed.
+  //
+  // |*out_moved|: so many bytes have moved, from |from| on; |size| if it is
+  // TARN_OK. Where the system refuses in the middle, they may be fewer: then
+  // the others are where they were. TARN_FULL: a move would take more of the
+  // system's resources than it is worth; memory can still be unmapped, and
+  // other memory mapped. Of 0 bytes nothing is done, whatever the addresses,
+  // and TARN_E_UNSUPPORTED says that this one device cannot move memory: it is
+  // asked so when it is opened.
+  tarn_status (*range_move)(int id, uint64_t from, uint64_t to, size_t size,
+                            size_t *out_moved);
 } tarn_device_ext;
 
 // The function that a plug-in exports; it may return NULL: no extension.

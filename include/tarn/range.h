@@ -13,9 +13,9 @@
 //                         TARN_RIGHTS_READ_WRITE);
 //
 // Only some devices have ranges: tarn_device_info.extensions has
-// TARN_EXTENSION_RANGES, and TARN_EXTENSION_SHARING for other processes. On
-// other devices every function here is TARN_E_UNSUPPORTED; there is no
-// stand-in.
+// TARN_EXTENSION_RANGES, TARN_EXTENSION_SHARING for other processes, and
+// TARN_EXTENSION_MOVES for tarn_range_move. On other devices every function
+// here is TARN_E_UNSUPPORTED; there is no stand-in.
 //
 // Addresses and sizes are multiples of tarn_range_granularity. A device cannot
 // be closed while ranges and memory of it exist. They are freed through the
@@ -84,8 +84,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_range_map(tarn_device *device,
                                                     tarn_addr addr, size_t size,
                                                     tarn_memory memory);
 
-// Unmaps the whole mappings in the range. Queued work must not use them any
-// more.
+// Unmaps the whole mappings in the range, or parts as tarn_range_move tells.
+// Queued work must not use them any more.
 //
 // TARN_FULL, TARN_E_DEVICE  the system refused one of them; those before it may
 //                           be unmapped.
@@ -99,7 +99,7 @@ typedef enum tarn_rights {
 } tarn_rights;
 
 // Sets the rights of device |by|, of the same type as |device|, to the whole
-// mappings in the range.
+// mappings in the range, or to parts as tarn_range_move tells.
 //
 // TARN_FULL  a device that commits memory only here has not enough left.
 TARN_API TARN_MUST_CHECK tarn_status tarn_range_set_access(tarn_device *device,
@@ -107,6 +107,36 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_range_set_access(tarn_device *device,
                                                            size_t size,
                                                            tarn_device *by,
                                                            tarn_rights right);
+
+// Moves what is mapped in |size| bytes at |from|, without a gap, to reserved
+// addresses at |to| where nothing is mapped, in the same or another range of
+// the device. Its bytes, its rights and its handles go along: a handle is that
+// of the same memory, which is mapped at the new place now. The addresses at
+// |from| stay reserved. Queued work must not use them any more.
+//
+// A device that can do so takes mappings in parts: memory that is not shareable
+// can be unmapped, moved and given rights at any multiples of the granularity;
+// the rest stays mapped. If it has a handle, that can only be destroyed from
+// then on. Pieces without a handle that meet may become one mapping. Of
+// shareable memory only whole mappings are taken. TARN_E_NOMEM of these calls:
+// there is no host memory to note a part, and nothing has changed.
+//
+// |*out_moved|: so many bytes have moved, from the first on; all if TARN_OK is
+// returned. Otherwise they may be fewer, and the others are where they were.
+//
+// Cost: on cpu a fraction of what unmapping and mapping takes, and less the
+// larger the piece is that has been mapped at once.
+// TARN_FULL           the device will not move so much, since it takes more of
+//                     the system's resources than that is worth. It can still
+//                     be unmapped, and other memory be mapped in its place.
+// TARN_E_UNSUPPORTED  no TARN_EXTENSION_MOVES.
+// TARN_E_INVALID      something is mapped at |to|, something is not at |from|,
+//                     or only a part of a mapping of shareable memory.
+// TARN_E_DEVICE       the system refused.
+TARN_API TARN_MUST_CHECK tarn_status tarn_range_move(tarn_device *device,
+                                                     tarn_addr from,
+                                                     tarn_addr to, size_t size,
+                                                     size_t *out_moved);
 
 // Makes a file descriptor by which another process can import |memory|: send it
 // over a Unix socket. The caller closes it.

@@ -42,6 +42,7 @@ typedef struct tarn_sim_options {
                         // allocations shared by handles
   uint64_t map_latency_ns;  // TARN_SIM_MAP_LATENCY_NS: of each call that maps
                             // or unmaps memory of a range or sets a right
+  size_t no_moves;          // TARN_SIM_NO_MOVES: 1: no tarn_range_move
 } tarn_sim_options;
 
 // Sets the options of simulated devices. The struct is copied. NULL, the

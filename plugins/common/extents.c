@@ -3,6 +3,8 @@
 // Invariant: no two free extents touch.
 #include "common/extents.h"
 
+#include <string.h>
+
 #include "base/hostmem.h"
 
 typedef tarn__common_extent extent;
@@ -66,6 +68,31 @@ extent *tarn__common_extents_add(tree *t, run r, size_t asked,
 void tarn__common_extents_remove(tree *t, extent *x) {
   tarn__range_map_remove(&t->map, &x->node);
   free_extent(t, x);
+}
+
+extent *tarn__common_extents_cut(tree *t, extent *x, size_t size) {
+  extent *rest = new_extent(t);
+  if (rest == NULL) return NULL;
+  bool whole = x->asked == x->size;
+  if (t->record_size != 0) memcpy(rest->record, x->record, t->record_size);
+  rest->serial = x->serial;
+  rest->asked = whole ? x->size - size : 0;
+  run r = {x->node.start + size, x->size - size};
+  x->size = size;
+  if (whole) x->asked = size;
+  keep(t, rest, r);
+  return rest;
+}
+
+void tarn__common_extents_rejoin(tree *t, extent *x, extent *rest) {
+  x->size += rest->size;
+  x->asked += rest->asked;
+  tarn__common_extents_remove(t, rest);
+}
+
+void tarn__common_extents_shift(tree *t, extent *x, uint64_t address) {
+  tarn__range_map_remove(&t->map, &x->node);
+  keep(t, x, (run){address, x->size});
 }
 
 extent *tarn__common_extents_any(const tree *t) {

@@ -69,6 +69,20 @@ tarn__common_extent *tarn__common_extents_in(
 tarn__common_run tarn__common_extents_give(tarn__common_extents *extents,
                                            tarn__common_extent *extent);
 
+// Cuts the taken |extent| behind its first |size| bytes. The rest is another
+// one, of the same taker and with a copy of the record. NULL: no host memory.
+TARN_MUST_CHECK tarn__common_extent *tarn__common_extents_cut(
+    tarn__common_extents *extents, tarn__common_extent *extent, size_t size);
+
+// Takes such a cut back.
+void tarn__common_extents_rejoin(tarn__common_extents *extents,
+                                 tarn__common_extent *extent,
+                                 tarn__common_extent *rest);
+
+// |extent| is at |address| now, where no other is.
+void tarn__common_extents_shift(tarn__common_extents *extents,
+                                tarn__common_extent *extent, uint64_t address);
+
 // Removes |extent| altogether.
 void tarn__common_extents_remove(tarn__common_extents *extents,
                                  tarn__common_extent *extent);

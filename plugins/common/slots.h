@@ -85,8 +85,12 @@
   X(scatter)                      \
   X(scatter_add)
 
-// Those that only sim has.
+// That of moves, which cpu and sim have and cards have not.
+#define TARN__COMMON_MOVE_SLOT(X) X(range_move)
+
+// Those that sim has besides.
 #define TARN__COMMON_EXT_MORE_SLOTS(X) \
+  TARN__COMMON_MOVE_SLOT(X)            \
   X(allocation_export)                 \
   X(allocation_import)                 \
   X(allocation_close)                  \

@@ -18,9 +18,12 @@ typedef struct tarn__cpu_backing {
   tarn__range_map_node node;  // |start|: its handle; 0: dropped
   size_t size;
   void *park;         // private, not mapped: where its bytes are; NULL: zeros
+  uint64_t at;        // private, mapped: where
   int fd;             // of a shareable one; -1: private
   uint32_t mappings;  // how often it is mapped now
   bool written;       // private: it was writable, so it may hold bytes
+  bool spent;         // private: its memory is mappings' own; only its handle
+                      // is left
 } tarn__cpu_backing;
 
 // New memory with a handle. |fd|: a file to take over, or -1. NULL with
@@ -30,11 +33,14 @@ tarn__cpu_backing *tarn__cpu_backing_make(size_t size, int fd);
 // The memory with that handle; NULL if there is none.
 tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle);
 
-// Ends the handle. Mapped memory stays.
+// Ends the handle of memory that is not mapped, or is shareable: where that is
+// mapped it stays.
 void tarn__cpu_backing_drop(tarn__cpu_backing *backing);
 
 // Maps it at reserved addresses, without access at first. False with errno if
 // the kernel refuses.
+//
+// Cost: nothing where it is zeros.
 TARN_MUST_CHECK bool tarn__cpu_backing_put(tarn__cpu_backing *backing,
                                            void *at);
 
@@ -44,7 +50,18 @@ TARN_MUST_CHECK bool tarn__cpu_backing_put(tarn__cpu_backing *backing,
 TARN_MUST_CHECK bool tarn__cpu_backing_take(tarn__cpu_backing *backing,
                                             void *at, tarn__os_access access);
 
-// For a mapping whose addresses have gone altogether, at the end.
+// Whether its bytes outlive its mapping, so that it has to be taken by itself.
+bool tarn__cpu_backing_is_kept(const tarn__cpu_backing *backing);
+
+// Moves |size| mapped bytes to reserved addresses, with their access; the
+// addresses at |from| stay reserved, but of private memory (|backing| is NULL,
+// or private) they have to be vacated. False with errno if the kernel refuses;
+// then nothing has changed.
+TARN_MUST_CHECK bool tarn__cpu_backing_move(const tarn__cpu_backing *backing,
+                                            void *from, void *to, size_t size,
+                                            tarn__os_access access);
+
+// For a mapping whose addresses are reserved again, or gone altogether.
 void tarn__cpu_backing_lose(tarn__cpu_backing *backing);
 
 // Drops all handles, at the end.

@@ -6,6 +6,7 @@
 //   copy.c       copies, at once and queued
 //   extension.c  checks of calls beyond the ABI, and the texts of their errors
 //   range.c      addresses: ranges and what is mapped in them
+//   mappings.c   what is mapped, by address
 //   backing.c    memory without addresses, and its handles
 //   share.c      memory as callers and other processes have it
 //   pointer.c    queries of addresses; registered host memory
@@ -33,6 +34,7 @@
 // The functions of the extension: tarn__cpu_ and the name of the slot.
 #define TARN__CPU_DECLARE(name) TARN__COMMON_EXT_DECLARE(tarn__cpu_, name);
 TARN__COMMON_EXT_SLOTS(TARN__CPU_DECLARE)
+TARN__COMMON_MOVE_SLOT(TARN__CPU_DECLARE)
 
 // There is one device, and its id is 0.
 static inline bool tarn__cpu_is_device(const struct C_Device_st *device) {

@@ -162,7 +162,8 @@ void InitPlugin(CustomRuntimeParams *params) {
 static const tarn_device_ext ext = {.struct_size = sizeof ext,
                                     .version = TARN_DEVICE_EXT_VERSION,
                                     .error_text = tarn__queue_error_text,
-                                    TARN__COMMON_EXT_SLOTS(ENTRY)};
+                                    TARN__COMMON_EXT_SLOTS(ENTRY)
+                                        TARN__COMMON_MOVE_SLOT(ENTRY)};
 
 const tarn_device_ext *TarnDeviceExt(void) {
   return &ext;

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "backing.h"
 #include "base/os_pages.h"
 #include "base/status.h"
 #include "cpu.h"
+#include "mappings.h"
 
 // By which the plug-in knows files of its own making.
 static const char FILE_NAME[] = "tarn-cpu";
@@ -68,7 +68,7 @@ tarn_status tarn__cpu_memory_destroy(int id, uint64_t memory) {
   TARN__TRY(tarn__cpu_check_id(id));
   tarn__cpu_lock_ranges();
   tarn__cpu_backing *backing = tarn__cpu_backing_find(memory);
-  if (backing != NULL) tarn__cpu_backing_drop(backing);
+  if (backing != NULL) tarn__cpu_mapping_drop(backing);
   tarn__cpu_unlock_ranges();
   return backing != NULL ? TARN_OK : no_memory(memory);
 }

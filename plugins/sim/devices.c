@@ -123,11 +123,14 @@ static C_Status find(tarn__sim_call call, const struct C_Device_st *device,
   return C_SUCCESS;
 }
 
-static C_Status inject(tarn__sim_call call) {
-  if (!tarn__sim_faults_inject(call)) return C_SUCCESS;
+C_Status tarn__sim_strike(tarn__sim_call call) {
   (void)tarn__text_fail(TARN_OK, "sim: %s fails on purpose",
                         tarn__sim_call_name(call));
   return is_exhaustible(call) ? C_FAILED : C_INTERNAL_ERROR;
+}
+
+static C_Status inject(tarn__sim_call call) {
+  return tarn__sim_faults_inject(call) ? tarn__sim_strike(call) : C_SUCCESS;
 }
 
 // The calls that a host may make before a device is ready. PaddlePaddle, the
@@ -187,6 +190,10 @@ tarn__sim_device *tarn__sim_nth(size_t number) {
 
 bool tarn__sim_lacks_ranges(void) {
   return sim.options.no_ranges != 0;
+}
+
+bool tarn__sim_lacks_moves(void) {
+  return sim.options.no_moves != 0;
 }
 
 bool tarn__sim_is_slow(void) {

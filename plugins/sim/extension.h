@@ -35,10 +35,11 @@ typedef struct tarn__sim_physical {
   tarn__sim_device *home;  // in whose mirror it is
   uint64_t address;        // and where, in terms of the window
   size_t size;
-  int file;      // by which others share it; -1: they cannot
-  bool counted;  // of the home's capacity
-  bool held;     // by its handle
-  size_t mappings;
+  int file;         // by which others share it; -1: they cannot
+  bool counted;     // of the home's capacity
+  bool held;        // by its handle
+  size_t mappings;  // 0 for good where it has been cut: then it has no bytes,
+                    // and is there as long as its handle
 } tarn__sim_physical;
 
 // A mapping's record. A bit for each device.
@@ -59,6 +60,24 @@ tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
                                         const tarn__sim_request *request,
                                         uint64_t *serial, tarn__sim_piece *out);
 
+// The range of which |run| is a part; NULL if it is of none. Caller holds the
+// lock of ranges, as for the next three.
+tarn__common_extent *tarn__sim_range_around(const tarn__sim_device *device,
+                                            tarn__common_run run);
+
+// Whether devices take parts of |mapping|.
+bool tarn__sim_can_be_cut(const tarn__sim_mapping *mapping);
+
+// The fault of |run| as a row of mappings, whole or such as can be cut; NULL:
+// none.
+const char *tarn__sim_check_mapped(const tarn__sim_device *device,
+                                   tarn__common_run run);
+
+// Cuts what has to be, so that |run|, which has been checked, is whole
+// mappings. False: no host memory.
+TARN_MUST_CHECK bool tarn__sim_cut_out(tarn__sim_device *device,
+                                       tarn__common_run run);
+
 // Takes out whatever there is of |device|, and its memory wherever mapped.
 void tarn__sim_ranges_close(tarn__sim_device *device);
 
@@ -70,6 +89,14 @@ tarn__sim_physical *tarn__sim_physical_find(uint64_t memory);
 
 // Gives its bytes back unless it is held or mapped.
 void tarn__sim_physical_settle(tarn__sim_physical *memory);
+
+// Cuts private mapped memory behind its first |size| bytes. |*out_first| and
+// |*out_rest| are memory without a handle, with one mapping each; |memory| is
+// not to be used any more. False: no host memory, and nothing has changed.
+TARN_MUST_CHECK bool tarn__sim_physical_cut(tarn__sim_physical *memory,
+                                            size_t size,
+                                            tarn__sim_physical **out_first,
+                                            tarn__sim_physical **out_rest);
 
 // Drops all handles of memory of |device|.
 void tarn__sim_physical_close(const tarn__sim_device *device);

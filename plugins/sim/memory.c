@@ -298,6 +298,17 @@ void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
   pthread_mutex_unlock(&device->lock);
 }
 
+bool tarn__sim_cut_bytes(tarn__sim_device *device, uint64_t address,
+                         size_t size) {
+  pthread_mutex_lock(&device->lock);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->blocks.extents, address);
+  bool cut = extent != NULL &&
+             tarn__common_extents_cut(&device->blocks.extents, extent, size);
+  pthread_mutex_unlock(&device->lock);
+  return cut;
+}
+
 static void drop_locked(tarn__sim_device *device, tarn__sim_kind kind,
                         tarn__common_extent *extent) {
   remember(device, extent);

@@ -53,6 +53,7 @@ static const number_rule rules[] = {
     {"TARN_SIM_NO_RANGES", FIELD(no_ranges), 0, 1, "0 or 1", NULL},
     {"TARN_SIM_MAP_LATENCY_NS", FIELD(map_latency_ns), 0, 60000000000u,
      "a number of nanoseconds up to a minute", NULL},
+    {"TARN_SIM_NO_MOVES", FIELD(no_moves), 0, 1, "0 or 1", NULL},
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -188,6 +189,7 @@ static tarn_status wish_numbers(const tarn_sim_options *o, wishes *out) {
   out->options.bandwidth = o->bandwidth;
   out->options.no_ranges = o->no_ranges;
   out->options.map_latency_ns = o->map_latency_ns;
+  out->options.no_moves = o->no_moves;
   for (size_t i = 0; i < RULES; i++) {
     size_t number = number_at(&out->options, &rules[i]);
     if (number == 0 || is_within(&rules[i], number)) continue;

@@ -108,6 +108,32 @@ void tarn__sim_physical_settle(tarn__sim_physical *memory) {
   if (!memory->held && memory->mappings == 0) end_physical(memory);
 }
 
+// One of the two is |memory| itself, unless its handle still has it.
+bool tarn__sim_physical_cut(tarn__sim_physical *memory, size_t size,
+                            tarn__sim_physical **out_first,
+                            tarn__sim_physical **out_rest) {
+  tarn__sim_physical *first =
+      memory->held ? tarn__host_alloc(sizeof *first) : memory;
+  tarn__sim_physical *rest = tarn__host_alloc(sizeof *rest);
+  if (first == NULL || rest == NULL ||
+      !tarn__sim_cut_bytes(memory->home, memory->address, size)) {
+    if (first != NULL && first != memory) tarn__host_free(first, sizeof *first);
+    if (rest != NULL) tarn__host_free(rest, sizeof *rest);
+    return false;
+  }
+  *first = *rest = *memory;
+  first->held = rest->held = false;
+  first->size = size;
+  rest->address += size;
+  rest->size -= size;
+  if (first != memory) {
+    memory->address = memory->mappings = memory->size = 0;
+  }
+  *out_first = first;
+  *out_rest = rest;
+  return true;
+}
+
 static void drop_locked(tarn__common_extent *entry) {
   tarn__sim_physical *memory = entry->record;
   tarn__common_extents_remove(&memories.all, entry);

@@ -136,9 +136,8 @@ tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
   return tarn__sim_full(device, size, "bytes of addresses");
 }
 
-// The range of which |run| is a part; NULL if it is of none.
-static tarn__common_extent *range_around(const tarn__sim_device *device,
-                                         tarn__common_run run) {
+tarn__common_extent *tarn__sim_range_around(const tarn__sim_device *device,
+                                            tarn__common_run run) {
   size_t before = 0;
   tarn__common_extent *range =
       tarn__common_window_find(&device->ranges, run.address, &before);
@@ -147,7 +146,7 @@ static tarn__common_extent *range_around(const tarn__sim_device *device,
 
 static const char *release_locked(tarn__sim_device *device,
                                   tarn__common_run run) {
-  tarn__common_extent *range = range_around(device, run);
+  tarn__common_extent *range = tarn__sim_range_around(device, run);
   if (range == NULL || range->node.start != run.address ||
       range->size != run.size) {
     return "not a whole range of this device";
@@ -177,9 +176,11 @@ static const char *check_map(const tarn__sim_device *device,
                              tarn__common_run run,
                              const tarn__sim_physical *memory) {
   if (memory == NULL) return "no such memory";
+  if (memory->size == 0) return "memory that has been taken in parts";
   if (memory->size != run.size) return "not the size of the memory";
   if (!tarn__sim_is_granular(run.address)) return "not at a multiple of 64 KiB";
-  if (range_around(device, run) == NULL) return "not in a range of this device";
+  if (tarn__sim_range_around(device, run) == NULL)
+    return "not in a range of this device";
   if (tarn__common_extents_in(&device->mappings, run) != NULL) {
     return "something is mapped there already";
   }
@@ -217,6 +218,60 @@ tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
   return mapped ? TARN_OK : tarn__sim_no_resources(device, "host memory");
 }
 
+// --- parts -----------------------------------------------------------------
+//
+//   mapping   [ a                 ]
+//   cut       [ a     ][ b        ]   two mappings, of memory without a handle
+//   mirror    [ a     | b         ]   whose bytes stay where they were
+
+bool tarn__sim_can_be_cut(const tarn__sim_mapping *mapping) {
+  const tarn__sim_physical *memory = mapping->memory;
+  return !tarn__sim_lacks_moves() && memory->file < 0;
+}
+
+const char *tarn__sim_check_mapped(const tarn__sim_device *device,
+                                   tarn__common_run run) {
+  uint64_t end = run.address + run.size;
+  if (!tarn__sim_is_granular(run.size) || !tarn__sim_is_granular(run.address) ||
+      tarn__sim_range_around(device, run) == NULL) {
+    return "not in a range of this device";
+  }
+  for (uint64_t at = run.address; at < end;) {
+    const tarn__common_extent *extent =
+        tarn__common_extents_find(&device->mappings, at);
+    if (extent == NULL) return "nothing is mapped in some of it";
+    bool whole = extent->node.start >= run.address &&
+                 extent->node.start + extent->size <= end;
+    if (!whole && !tarn__sim_can_be_cut(extent->record))
+      return "not whole mappings";
+    at = extent->node.start + extent->size;
+  }
+  return NULL;
+}
+
+// Where a mapping begins or ends already nothing is done.
+static bool cut_at(tarn__sim_device *device, uint64_t address) {
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->mappings, address);
+  if (extent == NULL || extent->node.start == address) return true;
+  size_t size = (size_t)(address - extent->node.start);
+  tarn__common_extent *rest =
+      tarn__common_extents_cut(&device->mappings, extent, size);
+  if (rest == NULL) return false;
+  tarn__sim_mapping *first = extent->record;
+  tarn__sim_mapping *other = rest->record;
+  bool cut = tarn__sim_physical_cut(first->memory, size, &first->memory,
+                                    &other->memory);
+  if (!cut) tarn__common_extents_rejoin(&device->mappings, extent, rest);
+  return cut;
+}
+
+bool tarn__sim_cut_out(tarn__sim_device *device, tarn__common_run run) {
+  return cut_at(device, run.address) && cut_at(device, run.address + run.size);
+}
+
+// --- unmapping -------------------------------------------------------------
+
 static void unmap_extent(tarn__sim_device *device,
                          tarn__common_extent *extent) {
   const tarn__sim_mapping *mapping = extent->record;
@@ -224,23 +279,6 @@ static void unmap_extent(tarn__sim_device *device,
   tarn__common_extents_remove(&device->mappings, extent);
   memory->mappings--;
   tarn__sim_physical_settle(memory);
-}
-
-// The fault of |run| as a row of whole mappings; NULL: none.
-static const char *check_whole(const tarn__sim_device *device,
-                               tarn__common_run run) {
-  uint64_t address = run.address;
-  if (!tarn__sim_is_granular(run.size) || range_around(device, run) == NULL) {
-    return "not in a range of this device";
-  }
-  while (address - run.address < run.size) {
-    const tarn__common_extent *extent =
-        tarn__common_extents_find(&device->mappings, address);
-    if (extent == NULL) return "nothing is mapped in some of it";
-    if (extent->node.start != address) return "not whole mappings";
-    address += extent->size;
-  }
-  return address - run.address == run.size ? NULL : "not whole mappings";
 }
 
 // What there is of |device| in |run|, which is whole mappings.
@@ -254,13 +292,15 @@ tarn_status tarn__sim_range_unmap(int id, uint64_t addr, size_t size) {
   tarn__sim_device *device = NULL;
   tarn__common_run run = {addr, size};
   TARN__TRY(tarn__sim_admit(TARN__SIM_range_unmap, id, &device));
+  bool cut = false;
   tarn__sim_lock_ranges();
-  const char *words = check_whole(device, run);
-  if (words == NULL) unmap_all(device, run);
+  const char *words = tarn__sim_check_mapped(device, run);
+  if (words == NULL) cut = tarn__sim_cut_out(device, run);
+  if (cut) unmap_all(device, run);
   tarn__sim_unlock_ranges();
   if (words != NULL) return refuse(TARN__SIM_range_unmap, device, run, words);
   tarn__sim_linger_mapping();
-  return TARN_OK;
+  return cut ? TARN_OK : tarn__sim_no_resources(device, "host memory");
 }
 
 // --- rights ----------------------------------------------------------------
@@ -299,13 +339,15 @@ tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
   TARN__TRY(tarn__sim_admit(call, id, &device));
   TARN__TRY(tarn__sim_answer(tarn__sim_look_up(call, &other, &user)));
   if (!is_access(access)) return refuse(call, device, run, "no such right");
+  bool cut = false;
   tarn__sim_lock_ranges();
-  const char *words = check_whole(device, run);
-  if (words == NULL) set_rights(device, run, bit_of(user), access);
+  const char *words = tarn__sim_check_mapped(device, run);
+  if (words == NULL) cut = tarn__sim_cut_out(device, run);
+  if (cut) set_rights(device, run, bit_of(user), access);
   tarn__sim_unlock_ranges();
   if (words != NULL) return refuse(call, device, run, words);
   tarn__sim_linger_mapping();
-  return TARN_OK;
+  return cut ? TARN_OK : tarn__sim_no_resources(device, "host memory");
 }
 
 // --- the end ---------------------------------------------------------------

@@ -14,6 +14,7 @@
 //   extension.c  checks of calls beyond the ABI, and the texts of their errors
 //   range.c      addresses without memory, and what is mapped there
 //   physical.c   memory without an address, and other processes'
+//   move.c       mapped memory that moves
 //   share.c      blocks of other processes
 //   allocate.c   blocks at alignments, and in the order of a stream
 //   pointer.c    queries of addresses, and registered host memory
@@ -77,6 +78,7 @@ typedef struct tarn__sim_options {
   size_t bandwidth;     // bytes per second to and from a device; 0: no limit
   size_t no_ranges;     // 1: devices say that they have no address ranges
   uint64_t map_latency_ns;  // of each call that maps, unmaps or sets a right
+  size_t no_moves;  // 1: devices say that they do not move mapped memory
   tarn__sim_plan plan;
   char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
 } tarn__sim_options;
@@ -192,8 +194,12 @@ tarn__sim_device *tarn__sim_owner(const void *ptr);
 // The device of that number; NULL if there are not as many.
 tarn__sim_device *tarn__sim_nth(size_t number);
 
-// True if devices are to have no address ranges.
+// True if devices are to have no address ranges, or not to move what is mapped.
 bool tarn__sim_lacks_ranges(void);
+bool tarn__sim_lacks_moves(void);
+
+// What a call answers that is to fail, and its text.
+C_Status tarn__sim_strike(tarn__sim_call call);
 
 // True if copies take time on purpose.
 bool tarn__sim_is_slow(void);
@@ -236,6 +242,11 @@ uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
                               bool counted);
 void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
                           bool counted);
+
+// Cuts bytes that were taken at |address| behind the first |size|: both parts
+// are given back by themselves. False: no host memory.
+TARN_MUST_CHECK bool tarn__sim_cut_bytes(tarn__sim_device *device,
+                                         uint64_t address, size_t size);
 
 // --- check.c ---------------------------------------------------------------
 

@@ -72,7 +72,7 @@ void *tarn__os_reserve_aligned(size_t size, size_t align) {
 }
 
 void tarn__os_discard(void *ptr, size_t size) {
-  if (madvise(ptr, size, MADV_DONTNEED) != 0) {
+  if (!tarn__os_empty(ptr, size)) {
     tarn__log(TARN_LOG_ERROR, "os: madvise of %zu bytes at %p: %s", size, ptr,
               strerror(errno));
   }
@@ -114,24 +114,76 @@ bool tarn__os_vacate(void *ptr, size_t size) {
   return reserve_at(ptr, size, MAP_FIXED);
 }
 
-// The kernel chooses where to, so that nothing stands there before.
-void *tarn__os_move_out(void *ptr, size_t size) {
-  void *moved =
-      mremap(ptr, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
-  return moved == MAP_FAILED ? NULL : moved;
-}
-
-// A kernel that fails late has emptied |to| by then: it is reserved again,
-// unless another thread's mapping was faster or it never was emptied.
-bool tarn__os_move(void *from, void *to, size_t size) {
-  if (mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) !=
-      MAP_FAILED) {
-    return true;
-  }
+// What is left at |from| is in no mapping of another thread's meanwhile. A
+// kernel that fails late has emptied |to| by then: it is reserved again, unless
+// another thread's mapping was faster or it never was emptied.
+static bool relocate_mapping(char *from, char *to, size_t size) {
+  int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (mremap(from, size, size, how, to) != MAP_FAILED) return true;
   int reason = errno;
   (void)reserve_at(to, size, MAP_FIXED_NOREPLACE);
   errno = reason;
   return false;
+}
+
+// The kernel may move no more than one of its mappings in a call: EFAULT. Where
+// that ends is found by halves.
+static size_t relocate_some(char *from, char *to, size_t size) {
+  size_t done = 0;
+  size_t step = size;
+  while (done < size) {
+    if (relocate_mapping(from + done, to + done, step)) {
+      done += step;
+      step = size - done;
+    } else if (errno == EFAULT && step > tarn__os_page()) {
+      step = step / 2 & ~(tarn__os_page() - 1);
+    } else {
+      break;
+    }
+  }
+  return done;
+}
+
+// What went before goes back. A kernel from 6.17 on moves several mappings in a
+// call, and may fail between two of them: then those before are lost, but no
+// addresses.
+bool tarn__os_relocate(void *from, void *to, size_t size) {
+  size_t done = relocate_some(from, to, size);
+  if (done == size) return true;
+  int reason = errno;
+  size_t back = done > 0 ? relocate_some(to, from, done) : 0;
+  bool vacated = tarn__os_vacate(to, size);
+  if (back < done || !vacated) {
+    tarn__log(TARN_LOG_ERROR, "os: %zu bytes at %p were lost in a move: %s",
+              done - back, from, strerror(errno));
+  }
+  errno = reason;
+  return false;
+}
+
+static bool try_relocate(void) {
+  size_t page = tarn__os_page();
+  char *both = tarn__os_reserve(2 * page);
+  if (both == NULL) return false;
+  bool moved = tarn__os_protect(both, page, TARN__OS_READ_WRITE) &&
+               relocate_mapping(both, both + page, page);
+  tarn__os_unmap(both, 2 * page);
+  return moved;
+}
+
+bool tarn__os_can_relocate(void) {
+  enum { UNKNOWN, YES, NO };
+  static atomic_int answer;
+  int known = atomic_load_explicit(&answer, memory_order_relaxed);
+  if (known == UNKNOWN) {
+    known = try_relocate() ? YES : NO;
+    atomic_store_explicit(&answer, known, memory_order_relaxed);
+  }
+  return known == YES;
+}
+
+bool tarn__os_empty(void *ptr, size_t size) {
+  return madvise(ptr, size, MADV_DONTNEED) == 0;
 }
 
 bool tarn__os_map_file(void *ptr, size_t size, int fd) {

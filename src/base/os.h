@@ -56,15 +56,21 @@ TARN_MUST_CHECK bool tarn__os_protect(void *ptr, size_t size,
 // Drops what is mapped in the range; its addresses stay reserved.
 TARN_MUST_CHECK bool tarn__os_vacate(void *ptr, size_t size);
 
-// Moves the bytes of private pages to addresses of their own, which are
-// returned, with their access; tarn__os_unmap gives them back. The pages left
-// at |ptr| are as tarn__os_protect of reserved pages made them. Linux 5.7 or
-// newer.
-TARN_MUST_CHECK void *tarn__os_move_out(void *ptr, size_t size);
+// Whether tarn__os_relocate works here: Linux 5.7. The kernel is asked once.
+bool tarn__os_can_relocate(void);
 
-// Takes the bytes at |from|, whose addresses are given back, to the reserved
-// addresses at |to|, with their access.
-TARN_MUST_CHECK bool tarn__os_move(void *from, void *to, size_t size);
+// Takes the bytes of the private pages at |from|, with their access, to the
+// reserved addresses at |to|. What is left at |from| is empty, and as
+// accessible as before: tarn__os_vacate ends it. Pages that the program has
+// given properties of their own, as by madvise, are moved as well.
+TARN_MUST_CHECK bool tarn__os_relocate(void *from, void *to, size_t size);
+
+// Gives the memory of private pages back; they stay mapped, with their access,
+// and are zero. Unlike tarn__os_vacate it needs no mapping more.
+TARN_MUST_CHECK bool tarn__os_empty(void *ptr, size_t size);
+
+// How many mappings a process may have; 65530 if the kernel does not say.
+size_t tarn__os_most_mappings(void);
 
 // Whether this process may have a file with |size| bytes; false with errno
 // EFBIG: to try would be a signal, for files in memory as for others.

@@ -350,3 +350,11 @@ void tarn__os_memory(size_t *out_total, size_t *out_available) {
   pthread_once(&once, find_mounts);
   read_memory("", &mounted, out_total, out_available);
 }
+
+// --- mappings --------------------------------------------------------------
+
+size_t tarn__os_most_mappings(void) {
+  size_t most = 0;
+  bool told = read_number("/proc/sys/vm", "/max_map_count", &most);
+  return told && most != 0 ? most : 65530;
+}

@@ -98,6 +98,22 @@ static void ask_current_sizes(tarn_device *device, size_t available,
                                     own->device_realloc_size, most, most);
 }
 
+// By a move of nothing.
+static void ask_moves(tarn_device *device) {
+  size_t moved = 0;
+  bool has = (device->info.extensions & TARN_EXTENSION_MOVES) != 0;
+  if (!has) return;
+  tarn_status status =
+      device->granularity == 0
+          ? TARN_E_UNSUPPORTED
+          : device->ext->range_move(device->handle.id, 0, 0, 0, &moved);
+  if (status == TARN_OK) return;
+  device->info.extensions &= ~(uint32_t)TARN_EXTENSION_MOVES;
+  if (status == TARN_E_UNSUPPORTED) return;
+  tarn__log(TARN_LOG_WARN, "%s: range_move answered %s; taken to have none",
+            device->name, tarn_status_name(status));
+}
+
 static tarn_status ask_sizes(tarn_device *device) {
   tarn_device_info *info = &device->info;
   size_t total = 0;
@@ -112,6 +128,7 @@ static tarn_status ask_sizes(tarn_device *device) {
   device->granularity = ask_power(
       device, "range_granularity", device->ext->range_granularity,
       TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING, 0, "to have no ranges");
+  ask_moves(device);
   info->padding =
       ask_own_size(device, TARN_FN_PADDING,
                    device->plugin->own.device_extra_padding_size, 0, 0);

@@ -211,6 +211,37 @@ tarn_status tarn_range_unmap(tarn_device *device, tarn_addr addr, size_t size) {
   return status != TARN_OK ? status : entered;
 }
 
+// A plug-in that counts wrongly must not make the caller use bytes that are not
+// there.
+static tarn_status accept_move(const tarn_device *device, tarn_status status,
+                               size_t size, size_t *moved) {
+  bool fits = *moved <= size && (*moved == 0 || is_in_steps(device, *moved)) &&
+              (status != TARN_OK || *moved == size);
+  if (fits) return status;
+  size_t said = *moved;
+  *moved = 0;
+  return tarn__fail(TARN_E_DEVICE,
+                    "%s: range_move says that it moved %zu of %zu bytes",
+                    device->name, said, size);
+}
+
+tarn_status tarn_range_move(tarn_device *device, tarn_addr from, tarn_addr to,
+                            size_t size, size_t *out_moved) {
+  static const char call[] = "range_move";
+  *out_moved = 0;
+  TARN__TRY(tarn__extension_check(device, TARN_EXTENSION_MOVES,
+                                  "moves of mapped memory"));
+  TARN__TRY(tarn__device_enter(device));
+  TARN__TRY(check_extent(device, call, from, size));
+  TARN__TRY(check_extent(device, call, to, size));
+  size_t moved = 0;
+  tarn_status status = TARN__EXTENSION_CALL(
+      device, range_move, size, (device->handle.id, from, to, size, &moved));
+  status = accept_move(device, status, size, &moved);
+  *out_moved = moved;
+  return status;
+}
+
 static bool is_right(tarn_rights right) {
   _Static_assert(
       (int)TARN_RIGHTS_READ == (int)TARN_EXT_ACCESS_READ &&

@@ -84,9 +84,13 @@ static tarn_status check_extension(const tarn_device_ext *ext,
   for (size_t i = 0; i < COUNT(ext_sets); i++) {
     TARN__TRY(check_set(ext, ext_sets[i], origin, whose));
   }
-  if (ext->memory_export == NULL || ext->range_map != NULL) return TARN_OK;
-  return tarn__fail(TARN_E_UNSUPPORTED,
-                    "%s: %shas memory_export but not range_map", origin, whose);
+  if (ext->range_map != NULL) return TARN_OK;
+  const char *alone = ext->memory_export != NULL ? "memory_export"
+                      : ext->range_move != NULL  ? "range_move"
+                                                 : NULL;
+  if (alone == NULL) return TARN_OK;
+  return tarn__fail(TARN_E_UNSUPPORTED, "%s: %shas %s but not range_map",
+                    origin, whose, alone);
 }
 
 tarn_status tarn__extension_take(const tarn_device_ext *offered,
@@ -157,6 +161,7 @@ static const ability extensions[] = {
      {offsetof(tarn_device_ext, allocation_export), "handles"}},
     {TARN_EXTENSION_DEFAULT_STREAM, TARN__EXT_ENTRY(default_stream)},
     {TARN_EXTENSION_STREAM_CAPTURING, TARN__EXT_ENTRY(stream_capturing)},
+    {TARN_EXTENSION_MOVES, {offsetof(tarn_device_ext, range_move), "moves"}},
     {TARN_EXTENSION_RETAINS, {0, "retains"}},
 };
 

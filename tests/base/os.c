@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,21 +142,54 @@ TEST(reserved_pages_become_memory_and_go) {
 
 TEST(bytes_move_and_addresses_stay) {
   size_t page = tarn__os_page();
-  char *ptr = tarn__os_reserve(4 * page);
-  ck_assert(tarn__os_protect(ptr + page, page, TARN__OS_READ_WRITE));
-  memset(ptr + page, 7, page);
-  char *parked = tarn__os_move_out(ptr + page, page);
-  ck_assert_ptr_nonnull(parked);
-  ck_assert_int_eq(parked[page - 1], 7);
-  ck_assert_int_eq(ptr[page], 0);
-  ck_assert(tarn__os_move(parked, ptr + 2 * page, page));
-  ck_assert(!tarn__os_is_mapped(parked));
-  ck_assert_int_eq(ptr[2 * page], 7);
-  ck_assert(!can_read(ptr + 3 * page));
-  ck_assert(!tarn__os_move(parked, ptr, page));
-  ck_assert(tarn__os_is_mapped(ptr));
-  ck_assert_ptr_null(tarn__os_move_out(parked, page));
-  tarn__os_unmap(ptr, 4 * page);
+  char *ptr = tarn__os_reserve(6 * page);
+  ck_assert(tarn__os_can_relocate());
+  ck_assert(tarn__os_protect(ptr, 2 * page, TARN__OS_READ_WRITE));
+  memset(ptr, 7, 2 * page);
+  ck_assert(tarn__os_relocate(ptr, ptr + 3 * page, 2 * page));
+  ck_assert_int_eq(ptr[3 * page], 7);
+  ck_assert_int_eq(ptr[5 * page - 1], 7);
+  ck_assert(!can_read(ptr + 2 * page) && !can_read(ptr + 5 * page));
+  ck_assert_int_eq(ptr[0], 0);
+  ck_assert(tarn__os_vacate(ptr, 2 * page));
+  ck_assert(!can_read(ptr));
+  // Where nothing is, nothing is moved, and what is there stays.
+  tarn__os_unmap(ptr + page, page);
+  ck_assert(!tarn__os_relocate(ptr + page, ptr + 4 * page, page));
+  ck_assert(tarn__os_is_mapped(ptr + 4 * page));
+  tarn__os_unmap(ptr, 6 * page);
+}
+
+// As a program makes several mappings of its memory.
+TEST(several_mappings_of_the_kernel_move_as_one) {
+  enum { PAGES = 11 };
+  size_t page = tarn__os_page();
+  size_t size = PAGES * page;
+  char *ptr = tarn__os_reserve(2 * size);
+  ck_assert(tarn__os_protect(ptr, size, TARN__OS_READ_WRITE));
+  for (size_t i = 0; i < PAGES; i++)
+    ptr[i * page] = (char)i;
+  ck_assert_int_eq(madvise(ptr + page, page, MADV_DONTFORK), 0);
+  ck_assert_int_eq(madvise(ptr + 7 * page, 2 * page, MADV_DONTFORK), 0);
+  ck_assert(tarn__os_relocate(ptr, ptr + size, size));
+  for (size_t i = 0; i < PAGES; i++)
+    ck_assert_int_eq(ptr[size + i * page], (char)i);
+  tarn__os_unmap(ptr, 2 * size);
+}
+
+TEST(memory_is_emptied_in_its_place) {
+  size_t page = tarn__os_page();
+  char *ptr = tarn__os_map(2 * page);
+  memset(ptr, 7, 2 * page);
+  ck_assert(tarn__os_empty(ptr, page));
+  ck_assert_int_eq(ptr[0], 0);
+  ck_assert_int_eq(ptr[page], 7);
+  tarn__os_unmap(ptr, 2 * page);
+  ck_assert(!tarn__os_empty(ptr, page));
+}
+
+TEST(the_kernel_says_how_many_mappings_there_may_be) {
+  ck_assert_uint_ge(tarn__os_most_mappings(), 1000);
 }
 
 TEST(files_in_memory_are_shared) {

@@ -162,13 +162,17 @@ TEST(mappings_that_cannot_be) {
   assert_ext_wrong(ext->range_release(0, addr, 4 * GRANULE), "are mapped");
   assert_ext_wrong(ext->range_unmap(0, addr, GRANULE), "nothing is mapped");
   assert_ext_wrong(ext->range_unmap(0, addr, 4 * GRANULE), "nothing is mapped");
-  assert_ext_wrong(ext->range_unmap(0, addr + GRANULE, GRANULE), "only part");
-  assert_ext_wrong(ext->range_unmap(0, addr + 2 * GRANULE, GRANULE),
-                   "only part");
   assert_ext_wrong(ext->range_unmap(0, addr, 0), "not multiples");
   assert_ext_wrong(ext->range_unmap(1, addr, GRANULE), "no device 1");
   unmap(addr + GRANULE, 2 * GRANULE);
   assert_ext_wrong(ext->range_unmap(0, addr + GRANULE, 2 * GRANULE), "nothing");
+  uint64_t shareable = create(2 * GRANULE, TARN_EXT_MEMORY_SHAREABLE);
+  map(addr + GRANULE, 2 * GRANULE, shareable);
+  assert_ext_wrong(ext->range_unmap(0, addr + GRANULE, GRANULE), "only part");
+  assert_ext_wrong(ext->range_unmap(0, addr + 2 * GRANULE, GRANULE),
+                   "only part");
+  unmap(addr + GRANULE, 2 * GRANULE);
+  destroy(shareable);
   destroy(memory);
   destroy(other);
   release(addr, 4 * GRANULE);
@@ -234,7 +238,7 @@ TEST_LOOP(nobody_touches_before_access, 2) {
 
 TEST(access_that_cannot_be) {
   uint64_t addr = reserve(4 * GRANULE);
-  uint64_t memory = create(2 * GRANULE, 0);
+  uint64_t memory = create(2 * GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   assert_ext_ok(ext->range_map(0, addr, 2 * GRANULE, memory));
   const tarn_ext_access read = TARN_EXT_ACCESS_READ;
   assert_ext_wrong(ext->range_set_access(1, addr, 2 * GRANULE, 0, read),

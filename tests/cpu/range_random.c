@@ -108,8 +108,9 @@ enum { PLACES = 48, MEMORIES = 24, PIECE_MAX = 4 };
 typedef struct piece {
   uint64_t handle;  // 0: no handle
   size_t granules;
-  size_t mappings;
+  size_t mapped;  // granules, of all mappings together
   bool shareable;
+  bool spent;  // it has been cut, so that its handle can only be destroyed
   unsigned char stamp;  // 0: zeros
 } piece;
 
@@ -152,7 +153,7 @@ static void stamp_piece(size_t first) {
 static void try_create(void) {
   size_t i = draw(MEMORIES);
   piece *p = &model.pieces[i];
-  if (p->handle != 0 || p->mappings != 0) return;
+  if (p->handle != 0 || p->mapped != 0) return;
   *p = (piece){.granules = 1 + draw(PIECE_MAX), .shareable = draw(2) != 0};
   require(ext->memory_create(0, p->granules * GRANULE, BOTH[p->shareable],
                              &p->handle) == TARN_OK);
@@ -176,15 +177,15 @@ static void try_map(void) {
   int i = (int)draw(MEMORIES);
   piece *p = &model.pieces[i];
   size_t first = draw(PLACES);
-  bool good = p->handle != 0 && is_free(first, p->granules) &&
-              (p->shareable || p->mappings == 0);
+  bool good = p->handle != 0 && !p->spent && is_free(first, p->granules) &&
+              (p->shareable || p->mapped == 0);
   size_t size = (p->granules != 0 ? p->granules : 1) * GRANULE;
   require(ext->range_map(0, place(first), size, p->handle) ==
           (good ? TARN_OK : TARN_E_INVALID));
   if (!good) return;
   require(ext->range_set_access(0, place(first), size, 0,
                                 TARN_EXT_ACCESS_READ_WRITE) == TARN_OK);
-  p->mappings++;
+  p->mapped += p->granules;
   for (size_t k = 0; k < p->granules; k++) {
     model.at[first + k] = i;
     model.part[first + k] = k;
@@ -195,11 +196,24 @@ static void try_map(void) {
 
 static bool are_whole(size_t first, size_t count) {
   for (size_t i = first; i < first + count;) {
-    if (model.at[i] < 0 || model.part[i] != 0) return false;
-    i += model.pieces[model.at[i]].granules;
+    if (model.at[i] < 0) return false;
+    const piece *p = &model.pieces[model.at[i]];
+    if (p->shareable && model.part[i] != 0) return false;
+    i += p->shareable ? p->granules : 1;
     if (i > first + count) return false;
   }
   return true;
+}
+
+// A piece whose mapping is not all in the run is cut, and its handle spent.
+static void spend_handles(size_t first, size_t count) {
+  for (size_t i = first; i < first + count; i++) {
+    piece *p = &model.pieces[model.at[i]];
+    size_t begin = i - model.part[i];
+    bool inside =
+        begin >= first && begin < i + 1 && begin + p->granules <= first + count;
+    if (!p->shareable && !inside) p->spent = true;
+  }
 }
 
 static void try_unmap(void) {
@@ -209,9 +223,29 @@ static void try_unmap(void) {
   bool good = are_whole(first, count);
   require(ext->range_unmap(0, place(first), count * GRANULE) ==
           (good ? TARN_OK : TARN_E_INVALID));
+  if (good) spend_handles(first, count);
   for (size_t i = first; good && i < first + count; i++) {
-    if (model.part[i] == 0) model.pieces[model.at[i]].mappings--;
+    model.pieces[model.at[i]].mapped--;
     model.at[i] = -1;
+  }
+}
+
+static void try_move(void) {
+  size_t from = draw(PLACES);
+  size_t to = draw(PLACES);
+  size_t count = 1 + draw(PIECE_MAX + 2);
+  size_t moved = 1;
+  if (count > PLACES - from) count = PLACES - from;
+  bool good = are_whole(from, count) && is_free(to, count);
+  require(ext->range_move(0, place(from), place(to), count * GRANULE, &moved) ==
+          (good ? TARN_OK : TARN_E_INVALID));
+  require(moved == (good ? count * GRANULE : 0));
+  if (good) spend_handles(from, count);
+  for (size_t k = 0; good && k < count; k++) {
+    model.at[to + k] = model.at[from + k];
+    model.part[to + k] = model.part[from + k];
+    model.at[from + k] = -1;
+    check_place(to + k);
   }
 }
 
@@ -221,7 +255,8 @@ static void end_model(void) {
       i++;
       continue;
     }
-    size_t granules = model.pieces[model.at[i]].granules;
+    const piece *p = &model.pieces[model.at[i]];
+    size_t granules = p->shareable ? p->granules : 1;
     unmap(place(i), granules * GRANULE);
     i += granules;
   }
@@ -232,9 +267,9 @@ static void end_model(void) {
 }
 
 TEST(random_calls_are_as_the_model) {
-  static void (*const calls[])(void) = {try_create, try_map,    try_map,
-                                        try_map,    try_unmap,  try_unmap,
-                                        try_unmap,  try_destroy};
+  static void (*const calls[])(void) = {
+      try_create, try_map,  try_map,  try_map,   try_unmap,  try_unmap,
+      try_move,   try_move, try_move, try_unmap, try_destroy};
   size_t before = kernel_mappings();
   model.addr = reserve(PLACES * GRANULE);
   for (size_t i = 0; i < PLACES; i++)

@@ -412,7 +412,12 @@ static void map(stage *s, tarn_addr range, size_t size, tarn_memory memory) {
   if (!expect(CALL(tarn_range_map)(device, range, size, memory))) return;
   expect(CALL(tarn_range_set_access)(device, range, size, device,
                                      TARN_RIGHTS_READ_WRITE));
-  expect(CALL(tarn_range_unmap)(device, range, size));
+  size_t moved = 1;
+  bool moves = expect_or(
+      CALL(tarn_range_move)(device, range, range + size, size, &moved),
+      TARN_E_UNSUPPORTED);
+  require(moved == (moves ? size : 0));
+  expect(CALL(tarn_range_unmap)(device, range + moved, size));
 }
 
 static void share(stage *s, size_t size, tarn_memory memory) {
@@ -449,14 +454,14 @@ static void use_ranges(stage *s) {
     return;
   }
   bool shares = (s->info.extensions & TARN_EXTENSION_SHARING) != 0;
-  bool reserved = expect(CALL(tarn_range_reserve)(device, size, 0, &range));
+  bool reserved = expect(CALL(tarn_range_reserve)(device, 2 * size, 0, &range));
   require(reserved == (range != 0));
   bool created = create(s, size, &shares, &memory);
   require(created == (memory != 0));
   if (reserved && created) map(s, range, size, memory);
   if (created && shares) share(s, size, memory);
   if (created) expect(CALL(tarn_memory_destroy)(device, memory));
-  if (reserved) expect(CALL(tarn_range_release)(device, range, size));
+  if (reserved) expect(CALL(tarn_range_release)(device, range, 2 * size));
 }
 
 // --- rows ------------------------------------------------------------------

@@ -77,6 +77,7 @@
   X(tarn_range_map)               \
   X(tarn_range_unmap)             \
   X(tarn_range_set_access)        \
+  X(tarn_range_move)              \
   X(tarn_memory_export)           \
   X(tarn_memory_import)           \
   X(tarn_rows_gather)             \

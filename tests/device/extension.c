@@ -37,7 +37,7 @@ TEST(a_whole_one_is_taken_whole) {
   fake_ext.flags = TARN_EXT_RETAINS;
   tarn_device *device = open_fake();
   tarn_device_info info = info_of(device);
-  ck_assert_uint_eq(info.extensions, (1u << 15) - 1);
+  ck_assert_uint_eq(info.extensions, (1u << 16) - 1);
   ck_assert_uint_eq(info.alignment, 256);
 }
 
@@ -123,6 +123,7 @@ static const struct {
     {FAKE_SLOT(memory_export), "memory_import", "memory_export"},
     {FAKE_SLOT(memory_import), "memory_export", "memory_import"},
     {FAKE_SLOTS_RANGES, "memory_export", "range_map"},
+    {FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING, "range_move", "range_map"},
     {FAKE_SLOT(allocation_export), "allocation_close", "allocation_export"},
     {FAKE_SLOT(allocation_close), "allocation_import", "allocation_close"},
     {FAKE_SLOT(allocate_async), "deallocate_async", "allocate_async"},
@@ -143,8 +144,9 @@ TEST_LOOP(half_of_a_set_is_refused, HALVES) {
 }
 
 static const uint64_t fine_without[] = {
-    FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING,
+    FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING | FAKE_SLOT(range_move),
     FAKE_SLOTS_SHARING,
+    FAKE_SLOT(range_move),
     FAKE_SLOT(allocate_async) | FAKE_SLOT(deallocate_async),
     FAKE_SLOT(host_register) | FAKE_SLOT(host_unregister),
     FAKE_SLOT(alignment),
@@ -161,7 +163,7 @@ TEST_LOOP(without_a_whole_set_it_is_taken, FINE_WITHOUT) {
 }
 
 TEST(each_bit_has_a_name) {
-  for (unsigned i = 0; i < 15; i++) {
+  for (unsigned i = 0; i < 16; i++) {
     const char *name =
         tarn_device_extension_name((tarn_device_extension)(1u << i));
     ck_assert_ptr_nonnull(name);
@@ -169,7 +171,7 @@ TEST(each_bit_has_a_name) {
   ck_assert_str_eq(tarn_device_extension_name(TARN_EXTENSION_RANGES), "ranges");
   ck_assert_ptr_null(tarn_device_extension_name((tarn_device_extension)0));
   ck_assert_ptr_null(
-      tarn_device_extension_name((tarn_device_extension)(1u << 15)));
+      tarn_device_extension_name((tarn_device_extension)(1u << 16)));
   ck_assert_ptr_null(tarn_device_extension_name((tarn_device_extension)3));
 }
 

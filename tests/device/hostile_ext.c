@@ -13,17 +13,20 @@ static bool has_no_extension(const outcome *o) {
 static bool has_all(const outcome *o) {
   return bytes_came(o) && o->info[0].alignment == 256 &&
          o->info[0].extensions ==
-             2 * TARN_EXTENSION_STREAM_CAPTURING - 1 - TARN_EXTENSION_RETAINS;
+             2 * TARN_EXTENSION_MOVES - 1 - TARN_EXTENSION_RETAINS;
 }
 
 static bool unknown_flags_are_left(const outcome *o) {
-  return bytes_came(o) &&
-         o->info[0].extensions == 2 * TARN_EXTENSION_STREAM_CAPTURING - 1;
+  return bytes_came(o) && o->info[0].extensions == 2 * TARN_EXTENSION_MOVES - 1;
 }
 
 static bool has_no_ranges(const outcome *o) {
   uint32_t bits = TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING;
   return bytes_came(o) && (o->info[0].extensions & bits) == 0;
+}
+
+static bool has_no_moves(const outcome *o) {
+  return bytes_came(o) && (o->info[0].extensions & TARN_EXTENSION_MOVES) == 0;
 }
 
 static bool found_no_device(const outcome *o) {
@@ -117,11 +120,21 @@ static const variant variants[] = {
             TARN_E_DEVICE, "no multiple of 65536", bytes_came),
     REFUSED("extension: a range beyond the last address",
             "ext,gives.range_reserve=-65536", RANGE, TARN_E_DEVICE,
-            "range_reserve of 65536 bytes gave address", bytes_came),
+            "range_reserve of 131072 bytes gave address", bytes_came),
     REFUSED("extension: memory 0", "ext,gives.memory_create=0", RANGE,
             TARN_FULL, "out of memory", bytes_came),
     REFUSED("extension: mapping answers 99", "ext,answer.range_map=99", RANGE,
             TARN_E_DEVICE, "no answer of a slot", bytes_came),
+    LIVES("extension: moves are not for this device",
+          "ext,answer.range_move=-3", NULL, has_no_moves),
+    LIVES("extension: a move of nothing fails", "ext,answer.range_move=-4",
+          "taken to have none", has_no_moves),
+    REFUSED("extension: moves more than it was asked to",
+            "ext,gives.range_move=131072", RANGE, TARN_E_DEVICE,
+            "says that it moved 131072 of 65536 bytes", bytes_came),
+    REFUSED("extension: moves nothing and is content", "ext,gives.range_move=0",
+            RANGE, TARN_E_DEVICE, "says that it moved 0 of 65536 bytes",
+            bytes_came),
     REFUSED("extension: unmapping fails", "ext,answer.range_unmap=-4", RANGE,
             TARN_E_DEVICE, "range_unmap", bytes_came),
     REFUSED("extension: a range does not go back",

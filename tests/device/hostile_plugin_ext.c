@@ -166,6 +166,16 @@ static tarn_status range_set_access(int id, uint64_t addr, size_t size, int by,
   END("range_set_access");
 }
 
+static tarn_status range_move(int id, uint64_t from, uint64_t to, size_t size,
+                              size_t *out_moved) {
+  (void)id;
+  (void)from;
+  (void)to;
+  BEGIN("range_move");
+  *out_moved = gives("range_move", size);
+  END("range_move");
+}
+
 static tarn_status memory_export(int id, uint64_t memory, int *out_fd) {
   (void)id;
   (void)memory;
@@ -317,6 +327,7 @@ const tarn_device_ext *TarnDeviceExt(void) {
   TARN__COMMON_EXT_MORE_SLOTS(FILL)
   if (hostile_given("ext.without.ranges")) {
     TARN__COMMON_RANGE_SLOTS(CLEAR)
+    TARN__COMMON_MOVE_SLOT(CLEAR)
   }
   return &ext;
 }

@@ -235,7 +235,12 @@ static void use_mapping(outcome *o, tarn_device *device, tarn_addr range,
     (void)step(o, RANGE,
                tarn_range_set_access(device, range, size, device,
                                      TARN_RIGHTS_READ_WRITE));
-    (void)step(o, RANGE, tarn_range_unmap(device, range, size));
+    size_t moved = 0;
+    if (has(o, TARN_EXTENSION_MOVES)) {
+      (void)step(o, RANGE,
+                 tarn_range_move(device, range, range + size, size, &moved));
+    }
+    (void)step(o, RANGE, tarn_range_unmap(device, range + moved, size));
   }
 }
 
@@ -256,12 +261,13 @@ static void use_ranges(outcome *o, tarn_device *device) {
   if (!has(o, TARN_EXTENSION_RANGES)) return;
   if (!step(o, RANGE, tarn_range_granularity(device, &size))) return;
   unsigned flags = has(o, TARN_EXTENSION_SHARING) ? TARN_MEMORY_SHAREABLE : 0;
-  (void)step(o, RANGE, tarn_range_reserve(device, size, 0, &range));
+  (void)step(o, RANGE, tarn_range_reserve(device, 2 * size, 0, &range));
   (void)step(o, RANGE, tarn_memory_create(device, size, flags, &memory));
   if (range != 0 && memory != 0) use_mapping(o, device, range, size, memory);
   if (flags != 0 && memory != 0) use_sharing(o, device, size, memory);
   if (memory != 0) (void)step(o, RANGE, tarn_memory_destroy(device, memory));
-  if (range != 0) (void)step(o, RANGE, tarn_range_release(device, range, size));
+  if (range != 0)
+    (void)step(o, RANGE, tarn_range_release(device, range, 2 * size));
 }
 
 // One block: the table at its front, the indices, then the dense rows.

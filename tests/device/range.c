@@ -247,7 +247,8 @@ TEST(without_ranges_nothing_stands_in) {
   size_t size = 1;
   tarn_addr addr = 1;
   tarn_memory memory = 1;
-  fake_ext.missing = FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING;
+  fake_ext.missing =
+      FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING | FAKE_SLOT(range_move);
   open_ranges();
   assert_status(tarn_range_granularity(device, &size), TARN_E_UNSUPPORTED);
   assert_status(tarn_range_reserve(device, STEP, 0, &addr), TARN_E_UNSUPPORTED);

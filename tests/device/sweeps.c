@@ -264,6 +264,7 @@ static const char *const sim_functions[] = {
     "memory_destroy",
     "range_map",
     "range_set_access",
+    "range_move",
     "memory_export",
     "memory_import",
     "allocate_async",

@@ -267,7 +267,8 @@ TEST_LOOP(nothing_is_lost_whatever_fails, CASES) {
   }
   fake_ext.there = cases[_i].is_async;
   // Memory of ranges is not where the host is.
-  fake_ext.missing = FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING;
+  fake_ext.missing =
+      FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING | FAKE_SLOT(range_move);
   fake_add();
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   for (int i = 1; i < TAGS; i++) {

@@ -204,7 +204,7 @@ TEST(wrong_mappings_are_refused) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 4 * GRANULE);
   uint64_t one = ext_create(0, GRANULE, 0);
-  uint64_t two = ext_create(0, 2 * GRANULE, 0);
+  uint64_t two = ext_create(0, 2 * GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   assert_refused(ext->range_map(0, range, GRANULE, one + 99), "no such memory");
   assert_refused(ext->range_map(0, range, GRANULE, two),
                  "not the size of the memory");
@@ -315,7 +315,8 @@ TEST(another_device_needs_rights_of_its_own) {
 TEST(wrong_rights_are_refused) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 2 * GRANULE);
-  ext_map(0, range, 2 * GRANULE, ext_create(0, 2 * GRANULE, 0));
+  uint64_t memory = ext_create(0, 2 * GRANULE, TARN_EXT_MEMORY_SHAREABLE);
+  ext_map(0, range, 2 * GRANULE, memory);
   tarn_ext_access both = TARN_EXT_ACCESS_READ_WRITE;
   assert_refused(ext->range_set_access(0, range, GRANULE, 0, both),
                  "not whole mappings");

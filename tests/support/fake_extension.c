@@ -244,6 +244,25 @@ static tarn_status range_set_access(int id, uint64_t addr, size_t size, int by,
   return answer(m);
 }
 
+static bool is_inside(uint64_t addr, uint64_t from, size_t size) {
+  return addr != 0 && addr >= from && addr - from < size;
+}
+
+static tarn_status range_move(int id, uint64_t from, uint64_t to, size_t size,
+                              size_t *out_moved) {
+  if (size == 0) return TARN_OK;  // a question, not a call
+  mood m = enter(id, FAKE_SLOT(range_move));
+  *out_moved = 0;
+  if (m != WORKS) return answer(m);
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < MOST; i++) {
+    if (is_inside(mappings[i].addr, from, size)) mappings[i].addr += to - from;
+  }
+  pthread_mutex_unlock(&lock);
+  *out_moved = size;
+  return TARN_OK;
+}
+
 // --- other processes -------------------------------------------------------
 
 static tarn_status memory_export(int id, uint64_t memory, int *out_fd) {
