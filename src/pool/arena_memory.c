@@ -392,7 +392,7 @@ static size_t surplus(const tarn__pool_arena *self, size_t target,
   // A part of the last one may be reserved.
   if (pages > 0 && !tarn__front_may_return(&self->base, 0, pages * page, how))
     pages--;
-  return pages < TARN__REGION_BATCH ? pages : TARN__REGION_BATCH;
+  return tarn__lesser(pages, tarn__regions_batch(&self->regions));
 }
 
 // Takes pages that were idle at the beginning of the call, in batches: spares

@@ -31,8 +31,9 @@ typedef struct tarn__pool_sleeper {
   tarn__pool_piece *piece;
   uint64_t from;  // the bytes of its extent that have no memory
   uint64_t to;
-  void *saved;  // what stood there; NULL: that was dropped
-  bool lost;    // some of it could not be unmapped, and may still be mapped
+  void *saved;         // what stood there; NULL: that was dropped
+  uint64_t lost_from;  // pages that could not be unmapped, and may still be
+  uint64_t lost_to;    // mapped; empty: none
 } sleeper;
 
 static sleeper *sleeper_of(const tarn_list *node) {
@@ -148,13 +149,22 @@ static size_t size_of(const tarn__pool_arena *self, const tarn_list *head,
   return size;
 }
 
+static bool has_lost(const sleeper *s) {
+  return s->lost_from < s->lost_to;
+}
+
 // The driver may have unmapped these pages or not.
-static void mark_lost(const tarn_list *head, tarn_tag tag, uint64_t from,
-                      uint64_t to) {
+static void mark_lost(const tarn__pool_arena *self, const tarn_list *head,
+                      tarn_tag tag, uint64_t from, uint64_t to) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, head) {
     sleeper *s = sleeper_of(node);
-    if (s->from < to && s->to > from && moves(s, tag)) s->lost = true;
+    if (s->from >= to || s->to <= from || !moves(s, tag)) continue;
+    uint64_t begin = from > page_of(self, s) ? from : page_of(self, s);
+    uint64_t end = tarn__lesser(to, end_of(self, s));
+    bool first = !has_lost(s);
+    if (first || begin < s->lost_from) s->lost_from = begin;
+    if (first || end > s->lost_to) s->lost_to = end;
   }
 }
 
@@ -168,10 +178,10 @@ static tarn_status unmap_all(tarn__pool_arena *self, const tarn_list *head,
   for (pages p = pages_of(self, head, tag);
        next_part(&p, true, TARN__REGION_BATCH, &from, &to);) {
     tarn__pool_extent part = {.offset = from, .size = (size_t)(to - from)};
-    tarn__pool_stripped stripped = {.extent = &part};
+    tarn__pool_stripped stripped = {.extent = &part, .must_go = true};
     tarn__keep_first(&first,
                      tarn__regions_shrink(&self->regions, &stripped, 0));
-    if (stripped.end == TARN__STRIP_LOST) mark_lost(head, tag, from, to);
+    if (stripped.end == TARN__STRIP_LOST) mark_lost(self, head, tag, from, to);
   }
   return first;
 }
@@ -376,16 +386,39 @@ tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,
 
 // --- waking up -------------------------------------------------------------
 
+// Whether the page at |at| may still be mapped.
+static bool is_lost(const tarn__pool_arena *self, tarn_tag tag, uint64_t at) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->sleepers) {
+    const sleeper *s = sleeper_of(node);
+    if (s->lost_from <= at && s->lost_to > at && moves(s, tag)) return true;
+  }
+  return false;
+}
+
+// The page at |at| is unmapped by now. Pages are tried by rising address.
+static void note_unmapped(const tarn__pool_arena *self, tarn_tag tag,
+                          uint64_t at) {
+  tarn_list *node = NULL;
+  tarn_list_for_each (node, &self->sleepers) {
+    sleeper *s = sleeper_of(node);
+    bool next = has_lost(s) && s->lost_from == at && moves(s, tag);
+    if (next) s->lost_from += self->regions.page;
+  }
+}
+
 // Pages that could not be unmapped before must be unmapped now. A refusal by
 // the driver may mean that nothing is mapped.
-static void unmap_lost(tarn__pool_arena *self, const sleeper *s) {
+static void unmap_lost(tarn__pool_arena *self, tarn_tag tag) {
   size_t page = self->regions.page;
-  for (uint64_t at = page_of(self, s); at < end_of(self, s); at += page) {
-    if (tarn__regions_has(&self->regions, at)) continue;
-    tarn__source_begin_ask(&self->base, 0, 0);
-    const tarn__pool_supply *supply = &self->base.pool->supply;
-    (void)tarn__supply_unmap(supply, at, page);
-    tarn__source_end_ask(&self->base, 0);
+  uint64_t from = 0;
+  uint64_t to = 0;
+  for (pages p = pages_of(self, &self->sleepers, tag);
+       next_part(&p, false, SIZE_MAX, &from, &to);) {
+    for (uint64_t at = from; at < to; at += page) {
+      if (is_lost(self, tag, at) && tarn__regions_retry(&self->regions, at))
+        note_unmapped(self, tag, at);
+    }
   }
 }
 
@@ -399,7 +432,7 @@ static tarn_status map_all(tarn__pool_arena *self, tarn_tag tag) {
     bool lost = false;
     tarn_status status =
         tarn__regions_map(&self->regions, &request, NULL, from, to, &lost);
-    if (lost) mark_lost(&self->sleepers, tag, from, to);
+    if (lost) mark_lost(self, &self->sleepers, tag, from, to);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;
@@ -416,10 +449,7 @@ static tarn_status restore(tarn__pool_arena *self, const sleeper *s) {
 tarn_status tarn__arena_wake(tarn__pool_strategy *strategy, tarn_tag tag) {
   tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_list *node = NULL;
-  tarn_list_for_each (node, &self->sleepers) {
-    const sleeper *s = sleeper_of(node);
-    if (s->lost && moves(s, tag)) unmap_lost(self, s);
-  }
+  unmap_lost(self, tag);
   TARN__TRY(map_all(self, tag));
   tarn_list_for_each (node, &self->sleepers) {
     const sleeper *s = sleeper_of(node);
@@ -471,7 +501,7 @@ void tarn__arena_end_sleeper(tarn__pool_arena *self, tarn__pool_extents *zone,
   tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
   size_t bytes = tarn__extents_give_asleep(
       zone, extent, s->from, s->to, serial,
-      s->lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE);
+      has_lost(s) ? TARN__EXTENT_LOST : TARN__EXTENT_BARE);
   // A piece without a block keeps its tag.
   tarn__front_count_awake(self->base.pool, s->piece->tag, 1, bytes,
                           saved_of(s));

@@ -78,6 +78,11 @@ void tarn__pages_set(tarn__range_map *pages, uint64_t page,
   leaf->used++;
 }
 
+void tarn__pages_mark(tarn__range_map *pages, uint64_t from, uint64_t to) {
+  for (uint64_t page = from; page < to; page++)
+    tarn__pages_set(pages, page, TARN__PAGE_MARK);
+}
+
 void tarn__pages_clear(tarn__range_map *pages, uint64_t from, uint64_t to) {
   for (uint64_t page = from; page < to; page++) {
     tarn__pool_leaf *leaf = leaf_of(pages, leaf_number(page));

@@ -70,15 +70,18 @@ tarn_status tarn__regions_add(tarn__pool_regions *regions, size_t size,
   return TARN_OK;
 }
 
+bool tarn__regions_retry(const tarn__pool_regions *regions, uint64_t addr) {
+  tarn__source_begin_ask(regions->strategy, 0, 0);
+  tarn_status status = tarn__supply_unmap(regions->supply, addr, regions->page);
+  tarn__source_end_ask(regions->strategy, 0);
+  return status == TARN_OK;
+}
+
 // One by one: some of them may not be mapped.
 static void unmap_lost(const tarn__pool_regions *regions,
                        tarn__pool_lost lost) {
-  const tarn__pool_supply *supply = regions->supply;
-  if (lost.from >= lost.to) return;
-  tarn__source_begin_ask(regions->strategy, 0, 0);
   for (uint64_t at = lost.from; at < lost.to; at += regions->page)
-    (void)tarn__supply_unmap(supply, at, regions->page);
-  tarn__source_end_ask(regions->strategy, 0);
+    (void)tarn__regions_retry(regions, at);
 }
 
 tarn_status tarn__regions_remove(tarn__pool_regions *regions,
@@ -319,6 +322,10 @@ tarn_status tarn__regions_map(tarn__pool_regions *regions,
                               tarn__pool_request *request,
                               tarn__pool_stripped *stripped, uint64_t from,
                               uint64_t to, bool *out_lost) {
+  if (tarn__supply_moves(regions->supply)) {
+    return tarn__regions_map_runs(regions, request, stripped, from, to,
+                                  out_lost);
+  }
   size_t wanted = (size_t)(to - from) / regions->page;
   size_t stripped_count = pages_of(regions, stripped);
   size_t there = stripped_count + regions->spare_count;
@@ -382,8 +389,15 @@ static tarn_status end_all(const tarn__pool_regions *regions,
   return first;
 }
 
+size_t tarn__regions_batch(const tarn__pool_regions *regions) {
+  return tarn__supply_moves(regions->supply) ? SIZE_MAX : TARN__REGION_BATCH;
+}
+
 tarn_status tarn__regions_shrink(tarn__pool_regions *regions,
                                  tarn__pool_stripped *stripped, size_t spares) {
+  if (tarn__supply_moves(regions->supply)) {
+    return tarn__regions_shrink_runs(regions, stripped);
+  }
   tarn_memory handles[TARN__REGION_BATCH] = {0};
   transit t = {.handles = handles, .room = TARN__REGION_BATCH};
   size_t stripped_count = pages_of(regions, stripped);

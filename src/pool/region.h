@@ -5,6 +5,10 @@
 //               7      9                4        handles of memory
 //   spares    2, 5                               memory without an address
 //
+// Where the device moves what is mapped (TARN_EXTENSION_MOVES), memory has no
+// handles and is never without an address: runs of pages are mapped at once,
+// and go from where they are to where they are needed (runs.c).
+//
 // The caller holds the pool's lock. Functions that call the device release it:
 // the pages in question must be the caller's (taken extents), so that no other
 // thread uses them.
@@ -30,6 +34,9 @@
 
 enum { TARN__LEAF_PAGES = 64 };
 
+// In place of the handle of a page with memory that has none.
+enum { TARN__PAGE_MARK = 1 };
+
 typedef struct tarn__pool_leaf {
   tarn__range_map_node node;  // |start|: its first page / TARN__LEAF_PAGES
   size_t used;                // pages with a handle
@@ -48,6 +55,9 @@ tarn_memory tarn__pages_get(const tarn__range_map *pages, uint64_t page);
 
 // Gives |page| its handle, between prepare and end.
 void tarn__pages_set(tarn__range_map *pages, uint64_t page, tarn_memory handle);
+
+// The same for all from |from| to |to|, of memory without a handle.
+void tarn__pages_mark(tarn__range_map *pages, uint64_t from, uint64_t to);
 
 // Removes the handles of the pages from |from| to |to|, which all have one.
 void tarn__pages_clear(tarn__range_map *pages, uint64_t from, uint64_t to);
@@ -88,7 +98,7 @@ typedef struct tarn__pool_regions {
 // may have unmapped or not: the memory is given back and the addresses are
 // lost.
 typedef enum tarn__pool_strip_end {
-  TARN__STRIP_KEPT,  // not tried
+  TARN__STRIP_KEPT,  // not tried: they have their memory
   TARN__STRIP_UNMAPPED,
   TARN__STRIP_LOST,
 } tarn__pool_strip_end;
@@ -98,6 +108,7 @@ typedef struct tarn__pool_stripped {
   tarn__pool_extent *extent;
   tarn__pool_waits waits;  // for streams that may still be at work there
   struct tarn__pool_stripped *next;
+  bool must_go;  // what is kept for want of host memory is lost instead
   tarn__pool_strip_end end;  // the answer
 } tarn__pool_stripped;
 
@@ -120,8 +131,13 @@ typedef struct tarn__pool_lost {
   uint64_t to;
 } tarn__pool_lost;
 
+// Unmaps the page at |addr|, which could not be unmapped before, as the driver
+// may be able to by now. Releases the lock. False: it refused, which may mean
+// that nothing is mapped there.
+bool tarn__regions_retry(const tarn__pool_regions *regions, uint64_t addr);
+
 // Gives the addresses back. Only |lost| ones may be mapped; they are unmapped
-// once more, which the driver may be able to do by now.
+// once more.
 tarn_status tarn__regions_remove(tarn__pool_regions *regions,
                                  tarn__pool_region *region,
                                  tarn__pool_lost lost);
@@ -129,6 +145,12 @@ tarn_status tarn__regions_remove(tarn__pool_regions *regions,
 // Unmaps |stripped| (which may be empty) and maps the bytes from |from| to
 // |to|, with the memory that this has freed, then with spares, then with new
 // memory. The excess becomes spare.
+//
+// On a device that moves memory, where |stripped| has no more bytes than are
+// wanted, those go straight to |from|, in the order of the list, and new memory
+// behind them, in one run. Pages that the device would not move are given back
+// and replaced. If the call fails, what has not been touched is kept, and what
+// has been moved is given back.
 //
 // |*out_lost|: the call failed, and pages that it had mapped are in an unknown
 // state.
@@ -140,11 +162,22 @@ TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__pool_regions *regions,
                                               uint64_t from, uint64_t to,
                                               bool *out_lost);
 
-// Pages that are given back at a time: it needs no host memory.
+// As tarn__regions_map and _shrink, for devices that move memory.
+TARN_MUST_CHECK tarn_status tarn__regions_map_runs(
+    tarn__pool_regions *regions, tarn__pool_request *request,
+    tarn__pool_stripped *stripped, uint64_t from, uint64_t to, bool *out_lost);
+tarn_status tarn__regions_shrink_runs(tarn__pool_regions *regions,
+                                      tarn__pool_stripped *stripped);
+
+// Pages and runs that are given back at a time: it needs no host memory.
 enum { TARN__REGION_BATCH = 64 };
 
+// How many pages that may be.
+size_t tarn__regions_batch(const tarn__pool_regions *regions);
+
 // Unmaps |stripped| and gives its memory back to the device, and that of as
-// many as |spares| spares: at most a batch together.
+// many as |spares| spares: at most a batch together. Pages for which a device
+// that takes memory in parts has no host memory are kept.
 tarn_status tarn__regions_shrink(tarn__pool_regions *regions,
                                  tarn__pool_stripped *stripped, size_t spares);
 

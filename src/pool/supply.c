@@ -172,6 +172,57 @@ tarn_status tarn__supply_set_access(const tarn__pool_supply *supply,
                                TARN_RIGHTS_READ_WRITE);
 }
 
+// --- memory without handles ------------------------------------------------
+
+bool tarn__supply_moves(const tarn__pool_supply *supply) {
+  return (tarn_device_extensions(supply->device) & TARN_EXTENSION_MOVES) != 0;
+}
+
+// Its handle ends at once, so that it can be cut.
+static tarn_status map_new(tarn_device *device, tarn_addr addr, size_t size,
+                           tarn_memory memory, bool *out_mapped) {
+  tarn_status status = tarn_range_map(device, addr, size, memory);
+  *out_mapped = status == TARN_OK;
+  if (*out_mapped) {
+    status = tarn_range_set_access(device, addr, size, device,
+                                   TARN_RIGHTS_READ_WRITE);
+  }
+  tarn__keep_first(&status, tarn__memory_destroy(device, memory));
+  return status;
+}
+
+tarn_status tarn__supply_fill(const tarn__pool_supply *supply, tarn_addr addr,
+                              size_t size, bool *out_lost) {
+  tarn_device *device = supply->device;
+  tarn_memory memory = 0;
+  bool mapped = false;
+  *out_lost = false;
+  if (supply->dry != NULL) {
+    count_given(supply->dry, size);
+    return TARN_OK;
+  }
+  TARN__TRY(tarn__memory_create(device, size, 0, &memory));
+  tarn_status status = map_new(device, addr, size, memory, &mapped);
+  if (status != TARN_OK && mapped) {
+    *out_lost = tarn_range_unmap(device, addr, size) != TARN_OK;
+  }
+  return status;
+}
+
+tarn_status tarn__supply_clear(const tarn__pool_supply *supply, tarn_addr addr,
+                               size_t size) {
+  if (supply->dry == NULL) return tarn_range_unmap(supply->device, addr, size);
+  count_back(supply->dry, size);
+  return TARN_OK;
+}
+
+tarn_status tarn__supply_move(const tarn__pool_supply *supply, tarn_addr from,
+                              tarn_addr to, size_t size, size_t *out_moved) {
+  *out_moved = size;
+  if (supply->dry != NULL) return TARN_OK;
+  return tarn_range_move(supply->device, from, to, size, out_moved);
+}
+
 // --- beginning and end of a dry run ----------------------------------------
 
 static tarn_status start(tarn__pool_dry *dry, tarn_device *device,

@@ -69,4 +69,24 @@ tarn_status tarn__supply_unmap(const tarn__pool_supply *supply, tarn_addr addr,
 TARN_MUST_CHECK tarn_status tarn__supply_set_access(
     const tarn__pool_supply *supply, tarn_addr addr, size_t size);
 
+// Whether the memory at addresses moves to others, and is cut into parts: then
+// it needs no handles, and the next three may be called.
+bool tarn__supply_moves(const tarn__pool_supply *supply);
+
+// New memory, accessible, at |size| bytes of bare addresses. |*out_lost|: it
+// failed, and they are in an unknown state.
+TARN_MUST_CHECK tarn_status tarn__supply_fill(const tarn__pool_supply *supply,
+                                              tarn_addr addr, size_t size,
+                                              bool *out_lost);
+
+// Gives memory of fill back, any whole pages of it; the addresses are bare
+// again.
+tarn_status tarn__supply_clear(const tarn__pool_supply *supply, tarn_addr addr,
+                               size_t size);
+
+// Moves such memory to bare addresses; |*out_moved| bytes of it if it fails.
+TARN_MUST_CHECK tarn_status tarn__supply_move(const tarn__pool_supply *supply,
+                                              tarn_addr from, tarn_addr to,
+                                              size_t size, size_t *out_moved);
+
 #endif  // TARN_POOL_SUPPLY_H_
