@@ -196,6 +196,13 @@ bool tarn__os_map_file(void *ptr, size_t size, int fd) {
   return mapped;
 }
 
+size_t tarn__os_most_addresses(void) {
+  struct rlimit limit;
+  bool limited =
+      getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? (size_t)limit.rlim_cur : SIZE_MAX;
+}
+
 // --- files in memory -------------------------------------------------------
 
 // Neither size nor seals can change: no process can cut off pages that others

@@ -69,6 +69,10 @@ TARN_MUST_CHECK bool tarn__os_relocate(void *from, void *to, size_t size);
 // and are zero. Unlike tarn__os_vacate it needs no mapping more.
 TARN_MUST_CHECK bool tarn__os_empty(void *ptr, size_t size);
 
+// How many bytes of addresses this process may have, reserved ones included;
+// SIZE_MAX: no limit is set.
+size_t tarn__os_most_addresses(void);
+
 // How many mappings a process may have; 65530 if the kernel does not say.
 size_t tarn__os_most_mappings(void);
 

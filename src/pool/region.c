@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/os.h"
 #include "base/status.h"
 #include "pool/front.h"
 
@@ -53,10 +54,31 @@ static tarn_status reserve_what_can_be(tarn__pool_regions *regions,
                     (unsigned long long)region->base);
 }
 
-tarn_status tarn__regions_add(tarn__pool_regions *regions, size_t size,
+enum { PARTS_OF_LIMIT = 32 };
+
+// A limit of the process counts reserved addresses, too, and the program needs
+// some for itself.
+static size_t first_step(void) {
+  return tarn__lesser(TARN__FIRST_STEP,
+                      tarn__os_most_addresses() / PARTS_OF_LIMIT);
+}
+
+static size_t next_step(const tarn__pool_regions *regions, size_t most,
+                        size_t least) {
+  size_t first = first_step();
+  size_t step = 0;
+  for (const tarn__pool_region *r = regions->first; r != NULL; r = r->next)
+    step += r->size;
+  if (step < first) step = first;
+  step = tarn__lesser(step, most) & ~(regions->page - 1);
+  return step > least ? step : least;
+}
+
+tarn_status tarn__regions_add(tarn__pool_regions *regions, size_t most,
                               size_t least, size_t align,
                               tarn__pool_region **out_region) {
   *out_region = NULL;
+  size_t size = next_step(regions, most, least);
   tarn__pool_region *region = tarn__host_alloc(sizeof *region);
   if (region == NULL) return TARN_E_NOMEM;
   tarn_status status = reserve_what_can_be(regions, region, size, least, align);

@@ -94,6 +94,8 @@ typedef struct tarn__pool_regions {
   size_t mapped;    // pages
 } tarn__pool_regions;
 
+#define TARN__FIRST_STEP ((size_t)1 << 30)
+
 // The outcome for pages that were to be unmapped. A driver that failed to unmap
 // may have unmapped or not: the memory is given back and the addresses are
 // lost.
@@ -112,13 +114,14 @@ typedef struct tarn__pool_stripped {
   tarn__pool_strip_end end;  // the answer
 } tarn__pool_stripped;
 
-// Reserves |size| bytes, or half as many, and so on, as there are addresses
-// for, but not under |least|. They begin at a multiple of |align| and of the
-// page.
+// Reserves a step of addresses: as many as there are already, so that they
+// double, but TARN__FIRST_STEP at least, or a part of a limit on them, and |most|
+// at most; or half as many, and so on, as the device has left, but not under
+// |least|. They begin at a multiple of |align| and of the page.
 //
 // TARN_FULL  there are none left.
 TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__pool_regions *regions,
-                                              size_t size, size_t least,
+                                              size_t most, size_t least,
                                               size_t align,
                                               tarn__pool_region **out_region);
 

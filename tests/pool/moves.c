@@ -301,12 +301,12 @@ TEST(a_refused_size_is_halved) {
   static const int words[] = {TARN_FULL, TARN_E_INVALID};
   for (int i = 0; i < 2; i++) {
     fake_ext.there = true;
-    fake_ext.most_range = (size_t)1 << 30;
+    fake_ext.most_range = (size_t)256 << 20;
     fake_ext.answer = words[i];
     arena_place p = open_arena("fake:0", "arena_pool:range=64G");
     tarn_block block = take(p.pool, MIB);
     const tarn__pool_arena *arena = arena_of(&p);
-    ck_assert_uint_eq(arena->regions.first->size, (size_t)1 << 30);
+    ck_assert_uint_eq(arena->regions.first->size, (size_t)256 << 20);
     give(block);
     close_arena(&p);
   }
