@@ -204,6 +204,95 @@ static bool copy_to_block(conform_target *t) {
 }
 
 // ---------------------------------------------------------------------------
+// Moves
+// ---------------------------------------------------------------------------
+
+static uint64_t granule_at(const space *s, size_t index) {
+  return s->address + index * s->granule;
+}
+
+// Moves |count| granules, all of them.
+static bool move(conform_target *t, const space *s, size_t from, size_t to,
+                 size_t count) {
+  size_t moved = 0;
+  EXTENSION(t, range_move, t->device.id, granule_at(s, from), granule_at(s, to),
+            count * s->granule, &moved);
+  EXPECT(t, moved == count * s->granule,
+         "range_move of %zu bytes succeeded and says %zu", count * s->granule,
+         moved);
+  return true;
+}
+
+// Whether this one device moves memory: a table is of all.
+static bool can_move(conform_target *t) {
+  size_t moved = 1;
+  tarn_status got = t->ext->range_move(t->device.id, 0, 0, 0, &moved);
+  if (!conform_can(t, "range_move", got)) return false;
+  EXPECT(t, got == TARN_OK && moved == 0,
+         "range_move of 0 bytes answered %d, and says that %zu moved", (int)got,
+         moved);
+  return true;
+}
+
+// The bytes are at the new address, and the old one can be mapped anew.
+static bool move_takes_bytes(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  uint64_t other = 0;
+  return can_move(t) && open_mapped(t, &s, 0, 0, &memory) &&
+         write_at(t, &s, 0, 118) && move(t, &s, 0, 2, 1) &&
+         verify_at(t, &s, 2, "memory that has moved", 118) &&
+         make(t, &s, 0, &other) && map(t, &s, 0, other) &&
+         write_at(t, &s, 0, 119) &&
+         verify_at(t, &s, 2, "memory that has moved, as another came", 118) &&
+         unmap(t, &s, 0, 1) && drop(t, other) && unmap(t, &s, 2, 1) &&
+         map(t, &s, 1, memory) &&
+         verify_at(t, &s, 1, "memory that has moved, by its handle", 118) &&
+         close_mapped(t, &s, 1, memory);
+}
+
+// Two granules of one memory: one moves, one stays, and each ends by itself.
+static bool move_takes_parts(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  int id = t->device.id;
+  if (!can_move(t) || !open_space(t, &s)) return false;
+  EXTENSION(t, memory_create, id, 2 * s.granule, 0, &memory);
+  EXTENSION(t, range_map, id, s.address, 2 * s.granule, memory);
+  EXTENSION(t, range_set_access, id, s.address, 2 * s.granule, id,
+            TARN_EXT_ACCESS_READ_WRITE);
+  return drop(t, memory) && write_at(t, &s, 0, 120) &&
+         write_at(t, &s, 1, 121) && move(t, &s, 1, 3, 1) &&
+         verify_at(t, &s, 0, "the part that stayed", 120) &&
+         verify_at(t, &s, 3, "the part that has moved", 121) &&
+         move(t, &s, 3, 1, 1) && unmap(t, &s, 0, 1) &&
+         verify_at(t, &s, 1, "a part, after the other was unmapped", 121) &&
+         unmap(t, &s, 1, 1) && close_space(t, &s);
+}
+
+static bool move_refuses(conform_target *t) {
+  space s;
+  uint64_t memory = 0;
+  uint64_t other = 0;
+  size_t moved = 1;
+  if (!can_move(t) || !open_mapped(t, &s, 0, 0, &memory) ||
+      !make(t, &s, 0, &other) || !map(t, &s, 1, other)) {
+    return false;
+  }
+  tarn_status got = t->ext->range_move(t->device.id, granule_at(&s, 0),
+                                       granule_at(&s, 1), s.granule, &moved);
+  if (!conform_was_refused(t, "range_move to where something is mapped", got))
+    return false;
+  EXPECT(t, moved == 0, "%zu bytes moved after a refusal, not 0", moved);
+  got = t->ext->range_move(t->device.id, granule_at(&s, 2), granule_at(&s, 3),
+                           s.granule, &moved);
+  return conform_was_refused(t, "range_move from where nothing is mapped",
+                             got) &&
+         unmap(t, &s, 0, 2) && drop(t, memory) && drop(t, other) &&
+         close_space(t, &s);
+}
+
+// ---------------------------------------------------------------------------
 // Sharing
 // ---------------------------------------------------------------------------
 
@@ -275,6 +364,8 @@ static bool export_refuses(conform_target *t) {
   ", granule, d.id,\n"              \
   "                      TARN_EXT_ACCESS_READ_WRITE);\n"
 #define UNMAP(at) "ext->range_unmap(d.id, " at ", granule);\n"
+#define MOVES \
+  { SLOT(range_map), SLOT(range_move) }
 #define SHARES \
   { SLOT(range_map), SLOT(memory_export) }
 
@@ -324,6 +415,26 @@ static const conform_check checks[] = {
            .extends = {SLOT(range_map)}),
      .code = CREATE("TARN_EXT_MEMORY_SHAREABLE") MAP("range")
          MAP("range + 3 * granule") "// both addresses show the same bytes\n"},
+    {CHECK("ranges.move", move_takes_bytes, .extends = MOVES),
+     .code = CREATE("0")
+         MAP("range") "ext->range_move(d.id, range, range + 2 * granule, "
+                      "granule,\n"
+                      "                &moved);\n"
+                      "// moved == granule, and the bytes are there\n"},
+    {CHECK("ranges.move_parts", move_takes_parts, .extends = MOVES),
+     .code = "ext->memory_create(d.id, 2 * granule, 0, &memory);\n"
+             "// mapped at |range|, and its handle destroyed:\n"
+             "ext->range_move(d.id, range + granule, range + 3 * granule, "
+             "granule,\n"
+             "                &moved);\n"
+             "ext->range_unmap(d.id, range, granule);\n"},
+    {CHECK("ranges.move_refuses", move_refuses, .extends = MOVES),
+     .code = CREATE("0")
+         MAP("range") "// and another one behind it:\n"
+                      "assert(ext->range_move(d.id, range, range + granule, "
+                      "granule,\n"
+                      "                       &moved) == TARN_E_INVALID);\n"
+                      "assert(moved == 0);\n"},
     {CHECK("sharing.export_and_import", share, .extends = SHARES),
      .code = CREATE(
          "TARN_EXT_MEMORY_SHAREABLE") "ext->memory_export(d.id, memory, &fd);\n"

@@ -45,6 +45,35 @@ static void expect_bytes(tarn_addr addr, const void *expected, size_t size) {
   free(got);
 }
 
+// Rights and bytes go along, in parts too.
+TEST_LOOP(bytes_move_with_their_memory, LIBRARY_DEVICES) {
+  enum { PARTS = 4 };
+  size_t step = 0;
+  size_t moved = 0;
+  if (!open_with(_i, TARN_EXTENSION_RANGES | TARN_EXTENSION_MOVES)) return;
+  assert_ok(tarn_range_granularity(device, &step));
+  tarn_addr range = reserve(4 * PARTS * step);
+  tarn_memory memory = create(PARTS * step);
+  unsigned char *bytes = malloc(PARTS * step);
+  ck_assert_ptr_nonnull(bytes);
+  for (size_t i = 0; i < PARTS * step; i++)
+    bytes[i] = (unsigned char)(i / 7);
+  map_here(range, PARTS * step, memory);
+  assert_ok(tarn_memory_destroy(device, memory));
+  assert_ok(tarn_copy_h2d(device, range, bytes, PARTS * step, NULL));
+  for (size_t i = PARTS; i-- > 0;) {  // twice as far apart
+    assert_ok(tarn_range_move(device, range + i * step,
+                              range + (PARTS + 2 * i) * step, step, &moved));
+    ck_assert_uint_eq(moved, step);
+  }
+  for (size_t i = 0; i < PARTS; i++) {
+    expect_bytes(range + (PARTS + 2 * i) * step, bytes + i * step, step);
+    assert_ok(tarn_range_unmap(device, range + (PARTS + 2 * i) * step, step));
+  }
+  free(bytes);
+  assert_ok(tarn_range_release(device, range, 4 * PARTS * step));
+}
+
 // A range grows in place, and a copy goes over the seam of two memories. Then
 // the second moves to the front without a copy.
 TEST_LOOP(bytes_stay_in_memory_that_moves, LIBRARY_DEVICES) {

@@ -64,6 +64,22 @@ TEST(a_range_grows_and_shrinks) {
   assert_ok(tarn_range_release(device, range, 16 * STEP));
 }
 
+TEST(what_is_mapped_moves) {
+  tarn_addr range = 0;
+  tarn_memory memory = 0;
+  size_t moved = 1;
+  open_ranges();
+  assert_ok(tarn_range_reserve(device, 8 * STEP, 0, &range));
+  assert_ok(tarn_memory_create(device, 2 * STEP, 0, &memory));
+  assert_ok(tarn_range_map(device, range, 2 * STEP, memory));
+  assert_ok(tarn_range_move(device, range, range + 4 * STEP, 2 * STEP, &moved));
+  ck_assert_uint_eq(moved, 2 * STEP);
+  assert_ok(tarn_range_unmap(device, range + 4 * STEP, 2 * STEP));
+  ck_assert_uint_eq(fake_ext_seen.mappings, 0);
+  assert_ok(tarn_memory_destroy(device, memory));
+  assert_ok(tarn_range_release(device, range, 8 * STEP));
+}
+
 TEST(alignment_is_at_least_the_granularity) {
   static const size_t aligns[] = {0, 1, 4096, STEP, 16 * STEP};
   open_ranges();
@@ -136,6 +152,12 @@ TEST_LOOP(a_bad_extent_is_refused, BAD_EXTENTS) {
   assert_status(
       tarn_range_set_access(device, addr, size, device, TARN_RIGHTS_READ),
       TARN_E_INVALID);
+  size_t moved = 1;
+  assert_fails(tarn_range_move(device, addr, STEP, size, &moved),
+               TARN_E_INVALID, "range_move of");
+  assert_status(tarn_range_move(device, STEP, addr, size, &moved),
+                TARN_E_INVALID);
+  ck_assert_uint_eq(moved, 0);
   ck_assert_uint_eq(fake_ext_seen.called, 0);
 }
 
@@ -222,6 +244,10 @@ TEST(every_refusal_is_handed_on) {
   assert_fails(
       tarn_range_set_access(device, STEP, STEP, device, TARN_RIGHTS_READ),
       TARN_E_INVALID, "fake:0: range_set_access of 65536 bytes answered -1");
+  size_t moved = 1;
+  assert_fails(tarn_range_move(device, STEP, 4 * STEP, STEP, &moved),
+               TARN_E_INVALID, "fake:0: range_move of 65536 bytes answered -1");
+  ck_assert_uint_eq(moved, 0);
   assert_status(tarn_memory_export(device, 5, &fd), TARN_E_INVALID);
   assert_status(tarn_memory_import(device, 0, STEP, &memory), TARN_E_INVALID);
   ck_assert_uint_eq(addr + memory + (uint64_t)fd, 0);
@@ -263,6 +289,16 @@ TEST(without_ranges_nothing_stands_in) {
       TARN_E_UNSUPPORTED, "fake:0: has no address ranges");
   ck_assert_uint_eq(size + addr + memory, 0);
   expect_no_sharing();
+}
+
+TEST(ranges_go_without_moves) {
+  size_t moved = 1;
+  fake_ext.missing = FAKE_SLOT(range_move);
+  open_ranges();
+  assert_fails(tarn_range_move(device, STEP, 4 * STEP, STEP, &moved),
+               TARN_E_UNSUPPORTED, "fake:0: has no moves of mapped memory");
+  ck_assert_uint_eq(moved, 0);
+  assert_ok(tarn_memory_destroy(device, create(STEP)));
 }
 
 TEST(ranges_go_without_sharing) {

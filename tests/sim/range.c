@@ -312,6 +312,108 @@ TEST(another_device_needs_rights_of_its_own) {
   ext_finalize(2);
 }
 
+// Where a part goes its bytes go, and the capacity.
+TEST(memory_moves_in_parts) {
+  ext_init(0);
+  size_t moved = 0;
+  uint64_t range = ext_reserve(0, 16 * GRANULE);
+  uint64_t memory = ext_create(0, 4 * GRANULE, 0);
+  ext_map(0, range, 4 * GRANULE, memory);
+  for (size_t i = 0; i < 4; i++)
+    ext_write(0, range + i * GRANULE, &"abcd"[i], 1);
+  assert_ok(ext->memory_destroy(0, memory));
+  assert_ok(ext->range_move(0, range + GRANULE, range + 8 * GRANULE,
+                            2 * GRANULE, &moved));
+  ck_assert_uint_eq(moved, 2 * GRANULE);
+  ck_assert_uint_eq(ext_byte(0, range), 'a');
+  ck_assert_uint_eq(ext_byte(0, range + 8 * GRANULE), 'b');
+  ck_assert_uint_eq(ext_byte(0, range + 9 * GRANULE), 'c');
+  ck_assert_uint_eq(ext_byte(0, range + 3 * GRANULE), 'd');
+  assert_ok(ext->range_unmap(0, range + 8 * GRANULE, GRANULE));
+  ck_assert_uint_eq(ext_byte(0, range + 9 * GRANULE), 'c');
+  assert_ok(ext->range_unmap(0, range, GRANULE));
+  assert_ok(ext->range_unmap(0, range + 3 * GRANULE, GRANULE));
+  assert_ok(ext->range_unmap(0, range + 9 * GRANULE, GRANULE));
+  uint64_t all = ext_create(0, CAPACITY, 0);  // it has all come back
+  assert_ok(ext->memory_destroy(0, all));
+  assert_ok(ext->range_release(0, range, 16 * GRANULE));
+  ext_finalize(0);
+}
+
+// A handle of memory that has been cut can only be destroyed.
+TEST(a_handle_of_what_was_cut) {
+  ext_init(0);
+  size_t moved = 0;
+  uint64_t range = ext_reserve(0, 8 * GRANULE);
+  uint64_t memory = ext_create(0, 2 * GRANULE, 0);
+  ext_map(0, range, 2 * GRANULE, memory);
+  assert_ok(ext->range_move(0, range, range + 4 * GRANULE, GRANULE, &moved));
+  assert_ok(ext->range_unmap(0, range + 4 * GRANULE, GRANULE));
+  assert_ok(ext->range_unmap(0, range + GRANULE, GRANULE));
+  assert_refused(ext->range_map(0, range, 2 * GRANULE, memory),
+                 "memory that has been taken in parts");
+  assert_ok(ext->memory_destroy(0, memory));
+  ext_finalize(1);
+}
+
+TEST(wrong_moves_are_refused) {
+  ext_init(0);
+  size_t moved = 1;
+  uint64_t range = ext_reserve(0, 8 * GRANULE);
+  uint64_t memory = ext_create(0, 2 * GRANULE, TARN_EXT_MEMORY_SHAREABLE);
+  ext_map(0, range, 2 * GRANULE, memory);
+  assert_refused(
+      ext->range_move(0, range, range + 4 * GRANULE, GRANULE, &moved),
+      "not whole mappings");
+  assert_refused(
+      ext->range_move(0, range, range + GRANULE, 2 * GRANULE, &moved),
+      "something is mapped there already");
+  assert_refused(
+      ext->range_move(0, range, range + 7 * GRANULE, 2 * GRANULE, &moved),
+      "to what is not in a range of this device");
+  assert_refused(ext->range_move(0, range + 4 * GRANULE, range + 6 * GRANULE,
+                                 GRANULE, &moved),
+                 "nothing is mapped in some of it");
+  assert_refused(ext->range_move(0, range, range + 4 * GRANULE + 4096,
+                                 2 * GRANULE, &moved),
+                 "not to a multiple of 64 KiB");
+  ck_assert_uint_eq(moved, 0);
+  ext_finalize(5);
+}
+
+// The first half has moved, as far as it can be cut.
+TEST(a_move_that_is_made_to_fail) {
+  ext_init(0);
+  size_t moved = 0;
+  uint64_t range = ext_reserve(0, 16 * GRANULE);
+  uint64_t memory = ext_create(0, 4 * GRANULE, 0);
+  ext_map(0, range, 4 * GRANULE, memory);
+  assert_ok(tarn_sim_faults("range_move@1"));
+  ck_assert_int_eq(
+      ext->range_move(0, range, range + 8 * GRANULE, 4 * GRANULE, &moved),
+      TARN_E_DEVICE);
+  ck_assert_uint_eq(moved, 2 * GRANULE);
+  assert_ok(ext->range_move(0, range + 2 * GRANULE, range + 10 * GRANULE,
+                            2 * GRANULE, &moved));
+  assert_ok(ext->range_unmap(0, range + 8 * GRANULE, 4 * GRANULE));
+  assert_ok(ext->memory_destroy(0, memory));
+  ext_finalize(0);
+}
+
+TEST(a_device_that_does_not_move) {
+  setenv("TARN_SIM_NO_MOVES", "1", 1);
+  ext_init(0);
+  size_t moved = 1;
+  ck_assert_int_eq(ext->range_move(0, 0, 0, 0, &moved), TARN_E_UNSUPPORTED);
+  ck_assert_uint_eq(moved, 0);
+  uint64_t range = ext_reserve(0, 2 * GRANULE);
+  uint64_t memory = ext_create(0, 2 * GRANULE, 0);
+  ext_map(0, range, 2 * GRANULE, memory);
+  assert_refused(ext->range_unmap(0, range, GRANULE), "not whole mappings");
+  unsetenv("TARN_SIM_NO_MOVES");
+  ext_finalize(1);
+}
+
 TEST(wrong_rights_are_refused) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 2 * GRANULE);
