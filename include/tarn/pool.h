@@ -43,16 +43,18 @@
 //
 // Strategies, by name (as given to tarn_pool_set_strategy, TARN_POOL and the
 // tool):
-//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT,range=BYTES,
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES|N%,steps=COUNT,range=BYTES,
 //              move=NS]
 //                   The default. Blocks are cut out of large pieces of memory
 //                   and merged when freed. Where the device has ranges
 //                   (tarn/range.h), memory comes and goes in pages (256K, or
 //                   the device's own), and idle pages move to where they are
-//                   needed, but only to keep the pool within |slack| of the
-//                   live peak (2% of it, at least 2M). Elsewhere memory comes
-//                   in segments, and idle segments go back within the same
-//                   bound. Blocks of up to |small| bytes (64K) are kept apart
+//                   needed, to keep the pool within 2% of the live peak (at
+//                   least 2M); where moves would cost more than serving, it
+//                   gets up to half the peak instead. A |slack| that is named
+//                   is a bound that is kept. Elsewhere memory comes in
+//                   segments, and idle segments go back within the slack.
+//                   Blocks of up to |small| bytes (64K) are kept apart
 //                   from larger ones. A program that repeats the same requests
 //                   in the same order, such as the steps of a training, is
 //                   recognized: its blocks are laid out once, and requests that
@@ -547,6 +549,8 @@ typedef struct tarn_pool_stats {
   size_t charged_bytes;  // taken of the device by others, not part of
                          // reserved_bytes: tarn_pool_charge
   size_t charged_peak_bytes;
+  uint64_t moved_bytes;  // of idle memory, mapped to where it was needed
+  uint64_t move_ns;      // the time that this took
   // Of a pool that several threads use: live_peak_bytes, and each tag's, may be
   // too high by up to this. 0: they are exact.
   size_t leased_peak_bytes;

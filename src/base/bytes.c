@@ -50,3 +50,13 @@ bool tarn__bytes_parse(const char *text, size_t *out_bytes) {
   }
   return tarn_size_mul(strtoull(text, NULL, 10), (size_t)1 << shift, out_bytes);
 }
+
+bool tarn__percent_parse(const char *text, size_t *out_percent) {
+  enum { MOST = 1000 };
+  size_t digits = strspn(text, "0123456789");
+  if (digits == 0 || digits > 4 || strcmp(text + digits, "%") != 0) {
+    return false;
+  }
+  *out_percent = strtoull(text, NULL, 10);
+  return *out_percent <= MOST;
+}

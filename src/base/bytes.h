@@ -20,4 +20,7 @@ const char *tarn__bytes_text(size_t bytes, char out[TARN__BYTES_TEXT]);
 // too large.
 TARN_MUST_CHECK bool tarn__bytes_parse(const char *text, size_t *out_bytes);
 
+// Parses digits and a percent sign, up to 1000%. False: |text| is not that.
+TARN_MUST_CHECK bool tarn__percent_parse(const char *text, size_t *out_percent);
+
 #endif  // TARN_BASE_BYTES_H_

@@ -15,13 +15,24 @@ enum { TARN__ARENA_ZONES = 2 };
 // A block that sleeps.
 typedef struct tarn__pool_sleeper tarn__pool_sleeper;
 
+// How much may be held over the live peak while holes keep their pages.
+typedef enum tarn__pool_slack_kind {
+  TARN__SLACK_USUAL,  // what suits the peak, and more where moves cost too much
+  TARN__SLACK_BYTES,
+  TARN__SLACK_PERCENT,  // of the peak
+} tarn__pool_slack_kind;
+
+typedef struct tarn__pool_slack {
+  tarn__pool_slack_kind kind;
+  size_t value;  // of the last two
+} tarn__pool_slack;
+
 typedef struct tarn__pool_arena {
   tarn__pool_strategy base;
   tarn__pool_extents
       zones[TARN__ARENA_ZONES];  // of small blocks, of large ones
   size_t small;                  // the largest that is small
-  size_t slack;  // bytes over the live peak up to which holes keep their
-                 // pages; TARN__ARENA_SLACK: what suits the peak
+  tarn__pool_slack slack;
   size_t padding;
   size_t direct;      // live blocks that are allocations of their own,
                       // without an extent
@@ -32,8 +43,6 @@ typedef struct tarn__pool_arena {
   const tarn__pool_step_layout *layout;  // that stands on it; NULL: no layout
   tarn_list sleepers;
 } tarn__pool_arena;
-
-#define TARN__ARENA_SLACK SIZE_MAX
 
 // The missing memory of a block, which has to be mapped.
 typedef struct tarn__pool_arena_need {

@@ -2,12 +2,11 @@
 // given back.
 //
 // Pages move from holes to a request only where new memory would exceed the
-// live peak and the slack: moving a page takes two calls of the system or the
-// driver or more, and a program whose steps repeat would pay for it in each
-// step. Where a move is dear (moves.h), and the slack was left to the pool,
-// half of the live peak is room that is used before more moves are made than
-// have been earned. Whatever the slack, holes give their pages before a request
-// is refused.
+// live peak and the slack: a program whose steps repeat would pay for moves in
+// each step. Moves have a price (moves.h). Unless a slack was named, half of
+// the live peak is room that is used before more moves are made than have been
+// earned. Whatever the slack, holes give their pages before a request is
+// refused.
 #include <assert.h>
 
 #include "base/os.h"
@@ -20,8 +19,8 @@
 static const size_t MOST_SHARED = (size_t)8 << 20;  // bytes of a segment
 static const size_t LEAST_SLACK = (size_t)2 << 20;
 enum {
-  SLACK_PARTS = 50,  // one part of the live peak is slack: 2%
-  ROOM_PARTS = 2,    // where moves are dear, one part of it is room
+  SLACK_PERCENT = 2,  // of the live peak
+  ROOM_PARTS = 2,     // one part of it is room that spares moves
 };
 
 // --- strips ----------------------------------------------------------------
@@ -115,10 +114,23 @@ static size_t peak_with(const tarn__pool_arena *self, size_t wanted) {
   return peak > stats->live_peak_bytes ? peak : stats->live_peak_bytes;
 }
 
+// SIZE_MAX: more than there can be.
+static size_t percent_of(size_t peak, size_t percent) {
+  size_t part = 0;
+  size_t rest = peak % 100 * percent / 100;
+  bool fits = tarn_size_mul(peak / 100, percent, &part) &&
+              tarn_size_add(part, rest, &part);
+  return fits ? part : SIZE_MAX;
+}
+
 static size_t slack_of(const tarn__pool_arena *self, size_t peak) {
-  size_t slack = peak / SLACK_PARTS;
-  if (self->slack != TARN__ARENA_SLACK) return self->slack;
-  return slack > LEAST_SLACK ? slack : LEAST_SLACK;
+  const tarn__pool_slack *slack = &self->slack;
+  if (slack->kind == TARN__SLACK_BYTES) return slack->value;
+  if (slack->kind == TARN__SLACK_PERCENT) {
+    return percent_of(peak, slack->value);
+  }
+  size_t usual = percent_of(peak, SLACK_PERCENT);
+  return usual > LEAST_SLACK ? usual : LEAST_SLACK;
 }
 
 // |size| bytes and |more|, but at least what is reserved, and within the limit.
@@ -156,12 +168,12 @@ bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
 
 // --- moving some -----------------------------------------------------------
 
-// Whether there is room beside the slack that spares dear moves. Who names a
-// slack wants no more than that.
+// Whether there is room beside the slack that spares moves. Who names a slack
+// wants no more than that.
 static bool has_room(const tarn__pool_arena *self, size_t wanted,
                      size_t lacking) {
   size_t peak = peak_with(self, wanted);
-  return self->slack == TARN__ARENA_SLACK && peak != 0 &&
+  return self->slack.kind == TARN__SLACK_USUAL && peak != 0 &&
          stays_within(self, bounded(self, peak, peak / ROOM_PARTS), lacking);
 }
 
@@ -170,14 +182,18 @@ static size_t lacking_of(const tarn__pool_arena *self, size_t missing) {
   return missing > spare ? missing - spare : 0;
 }
 
+static tarn__pool_moment moment_of(const tarn__pool_arena *self) {
+  return (tarn__pool_moment){.served = self->base.pool->stats.allocs,
+                             .now_ns = tarn__os_now_ns()};
+}
+
 // Whether |lacking| bytes of pages are rather asked for than moved.
 static bool spares_moves(tarn__pool_arena *self, size_t wanted,
                          size_t lacking) {
   size_t page = self->regions.page;
-  return tarn__moves_are_dear(&self->moves) &&
-         has_room(self, wanted, lacking) &&
+  return has_room(self, wanted, lacking) &&
          !tarn__moves_afford(&self->moves, lacking / page,
-                             peak_with(self, wanted) / page, tarn__os_now_ns());
+                             peak_with(self, wanted) / page, moment_of(self));
 }
 
 // The price counts only where there is a choice. Releases the lock.
@@ -217,20 +233,19 @@ static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
     taken += take_strips(strips, &self->zones[i], NULL, lacking - taken);
 }
 
-// The time, where it is charged; else 0.
-static uint64_t begin_moves(const tarn__pool_arena *self,
-                            const strip_list *strips) {
-  bool charged = strips->count > 0 && tarn__moves_are_dear(&self->moves);
-  return charged ? tarn__os_now_ns() : 0;
-}
-
+// The pages that began to move at |begin_ns| have done so.
 static void end_moves(tarn__pool_arena *self, const strip_list *strips,
-                      uint64_t begin) {
-  size_t pages = 0;
-  if (begin == 0) return;
+                      uint64_t begin_ns) {
+  tarn_pool_stats *stats = &self->base.pool->stats;
+  size_t size = 0;
+  if (strips->count == 0) return;
   for (size_t i = 0; i < strips->count; i++)
-    pages += strips->list[i].extent->size / self->regions.page;
-  tarn__moves_charge(&self->moves, pages, begin, tarn__os_now_ns());
+    size += strips->list[i].extent->size;
+  tarn__pool_moment end = moment_of(self);
+  uint64_t took_ns = end.now_ns - begin_ns;
+  stats->moved_bytes += size;
+  stats->move_ns += took_ns;
+  tarn__moves_charge(&self->moves, size / self->regions.page, took_ns, end);
 }
 
 tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
@@ -244,7 +259,7 @@ tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
   size_t missing = (size_t)(plan->to - plan->from);
   learn_price(self, need, missing);
   strip_idle(self, need, missing, &strips);
-  uint64_t begin = begin_moves(self, &strips);
+  uint64_t begin = strips.count > 0 ? tarn__os_now_ns() : 0;
   tarn_status status =
       tarn__regions_map(&self->regions, need->request, first_of(&strips),
                         plan->from, plan->to, &lost);

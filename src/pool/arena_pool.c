@@ -19,6 +19,7 @@
 //       most. A miss is a few calls of the device.
 #include <assert.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/arena.h"
@@ -47,14 +48,30 @@ typedef struct wishes {
 
 #define DEFAULT_RANGE SIZE_MAX
 
+static tarn_status read_slack(tarn__pool_arena *self,
+                              tarn__pool_strategy_options *options) {
+  tarn__pool_slack *slack = &self->slack;
+  const char *text = tarn__options_text(options, "slack");
+  if (text == NULL) return TARN_OK;
+  if (tarn__percent_parse(text, &slack->value)) {
+    slack->kind = TARN__SLACK_PERCENT;
+    return TARN_OK;
+  }
+  slack->kind = TARN__SLACK_BYTES;
+  if (tarn__bytes_parse(text, &slack->value)) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "arena_pool: slack=%s is not a number of bytes, nor one of "
+                    "percent up to 1000%%",
+                    text);
+}
+
 static tarn_status read_options(tarn__pool_arena *self,
                                 tarn__pool_strategy_options *options,
                                 wishes *out) {
   size_t price = 0;
   TARN__TRY(tarn__options_size(options, "page", DEFAULT_PAGE, &out->page));
   TARN__TRY(tarn__options_size(options, "small", DEFAULT_SMALL, &self->small));
-  TARN__TRY(
-      tarn__options_size(options, "slack", TARN__ARENA_SLACK, &self->slack));
+  TARN__TRY(read_slack(self, options));
   TARN__TRY(
       tarn__options_size(options, "steps", DEFAULT_STEPS, &self->base.steps));
   TARN__TRY(tarn__options_size(options, "range", DEFAULT_RANGE, &out->range));

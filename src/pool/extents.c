@@ -7,6 +7,7 @@
 //   * free neighbours that could be one are one
 //   * what is open hangs in a bin, what is bare in the list, nothing else does
 //   * what is asleep fills no page
+//   * the hand is an extent of the row, or none
 #include "pool/extents.h"
 
 #include "base/hostmem.h"
@@ -134,6 +135,7 @@ void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e) {
   e->size += gone->size;
   e->after = gone->after;
   if (e->after != NULL) e->after->before = e;
+  if (extents->hand == gone) extents->hand = e;
   tarn_list_add(&extents->unused, &gone->node);
   extents->spare++;
 }
@@ -368,6 +370,7 @@ tarn_status tarn__extents_check(const tarn__pool_extents *extents,
   size_t taken_bytes = 0;
   size_t open = 0;
   size_t bare = 0;
+  bool has_hand = extents->hand == NULL;
   *out_taken = 0;
   const tarn__pool_extent *first = extents->first;
   if (first->before != NULL || first->offset != 0) {
@@ -379,6 +382,7 @@ tarn_status tarn__extents_check(const tarn__pool_extents *extents,
     *out_taken += e->kind == TARN__EXTENT_TAKEN;
     open += e->kind == TARN__EXTENT_OPEN;
     bare += e->kind == TARN__EXTENT_BARE;
+    has_hand = has_hand || e == extents->hand;
   }
   for (const tarn__pool_bins *b = extents->bins; b != NULL; b = b->next) {
     size_t hanging = 0;
@@ -388,5 +392,6 @@ tarn_status tarn__extents_check(const tarn__pool_extents *extents,
   if (taken_bytes != extents->taken_bytes) return broken(first, "taken_bytes");
   if (open != 0) return broken(first, "an open one hangs nowhere");
   if (bare != extents->bare_count) return broken(first, "bare_count");
+  if (!has_hand) return broken(first, "the hand is not in the row");
   return TARN_OK;
 }

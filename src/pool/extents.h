@@ -150,6 +150,7 @@ typedef struct tarn__pool_extents {
   tarn_list bare;  // all bare extents, in no order
   size_t bare_count;
   size_t taken_bytes;
+  tarn__pool_extent *hand;               // what lost pages last; NULL: nothing
   tarn__pool_bins *bins;                 // a list; the first: unused ones
   struct tarn__pool_extent_slab *slabs;  // nodes never move
   tarn_list unused;                      // nodes
@@ -267,8 +268,10 @@ void tarn__extents_unclaim(tarn__pool_extents *extents,
                            const tarn__pool_extent_plan *plan, uint64_t serial,
                            tarn__pool_extent_kind kind);
 
-// Takes up to |most| bytes of whole pages from an unused hole. NULL: there are
-// none, or no nodes are left.
+// Takes up to |most| bytes of whole pages from an unused hole: the first by
+// address from where the last call ended, as a hand goes round a clock. So what
+// has no memory grows together, and pages that have moved are the last to move
+// again. NULL: there are none, or no nodes are left.
 tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
                                        size_t most);
 

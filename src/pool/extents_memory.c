@@ -4,7 +4,10 @@
 
 #include "pool/extents.h"
 
-enum { STRIP_NODES = 2 };  // that taking pages out of holes may need
+enum {
+  STRIP_NODES = 2,  // that taking pages out of holes may need
+  LOOKED_AT = 256,  // extents that the hand passes at a time
+};
 
 // --- getting some ----------------------------------------------------------
 
@@ -226,22 +229,47 @@ static bool has_nodes(const tarn__pool_extents *extents) {
   return extents->spare >= STRIP_NODES + kept;
 }
 
-tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
-                                       size_t most) {
-  const tarn__pool_bins *bins = extents->bins;
-  size_t page = extents->page;
-  tarn__pool_waits none = {.count = 0};
-  if (!has_nodes(extents)) return NULL;
-  for (tarn__pool_extent *e = NULL; (e = tarn__bins_next(bins, e)) != NULL;) {
-    uint64_t from = tarn__align_up(e->offset, page);
-    uint64_t to = tarn__align_down(tarn__extent_end(e), page);
-    // Extents in later bins are all smaller.
-    if (e->size < page / 2) return NULL;
-    if (from >= to) continue;
-    if (to - from > most) from = to - most;
-    return seize(extents, e, from, to, &none);
+// Whether |e| is an unused hole with a whole page in it.
+static bool has_pages(const tarn__pool_extents *extents,
+                      const tarn__pool_extent *e) {
+  return e->kind == TARN__EXTENT_OPEN && e->bins == extents->bins &&
+         tarn__align_up(e->offset, extents->page) <
+             tarn__align_down(tarn__extent_end(e), extents->page);
+}
+
+static tarn__pool_extent *find_from_hand(const tarn__pool_extents *extents) {
+  tarn__pool_extent *e = extents->hand;
+  for (int i = 0; i < LOOKED_AT; i++) {
+    if (e == NULL) e = extents->first;
+    if (has_pages(extents, e)) return e;
+    e = e->after;
   }
   return NULL;
+}
+
+// Where pages are rare, the largest hole has some.
+static tarn__pool_extent *find_largest(const tarn__pool_extents *extents) {
+  const tarn__pool_bins *bins = extents->bins;
+  for (tarn__pool_extent *e = NULL; (e = tarn__bins_next(bins, e)) != NULL;) {
+    if (has_pages(extents, e)) return e;
+    // Extents in later bins are all smaller.
+    if (e->size < extents->page / 2) return NULL;
+  }
+  return NULL;
+}
+
+tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
+                                       size_t most) {
+  tarn__pool_waits none = {.count = 0};
+  if (!has_nodes(extents) || extents->bins->bytes < extents->page) return NULL;
+  tarn__pool_extent *e = find_from_hand(extents);
+  if (e == NULL) e = find_largest(extents);
+  if (e == NULL) return NULL;
+  uint64_t from = tarn__align_up(e->offset, extents->page);
+  uint64_t to = tarn__align_down(tarn__extent_end(e), extents->page);
+  if (to - from > most) to = from + most;
+  extents->hand = seize(extents, e, from, to, &none);
+  return extents->hand;
 }
 
 tarn__pool_extent_run tarn__extents_run(const tarn__pool_extent *extent) {

@@ -1,4 +1,4 @@
-// The price of moves: measured once, and what of it is affordable.
+// The price of moves: known, told or measured once; what of it is affordable.
 //
 // A move is what region.c does with a page: it is unmapped, mapped elsewhere,
 // and made accessible there. Some drivers wait for the device in it; what that
@@ -12,20 +12,29 @@
 
 enum {
   TRIES = 5,
-  DEAR_NS = 100000,     // from this price on a page; mremap takes a tenth
+  HOST_NS = 5000,       // a page of the system's, of which every byte was used
+  HOST_MOST = 4,        // times that: a longer move was interrupted
+  SERVED_NS = 50,       // that a request pays: about half of what it takes
   PARTS_OF_TIME = 100,  // one part of it may be spent on moves
 };
 
-void tarn__moves_init(tarn__pool_moves *moves, size_t told_ns,
-                      const tarn__pool_supply *supply) {
-  bool cheap = supply->dry != NULL || supply->device == NULL ||
-               tarn_device_host_accessible(supply->device);
-  bool told = told_ns != TARN__MOVES_UNKNOWN;
-  *moves = (tarn__pool_moves){.price_ns = !told && cheap ? 0 : told_ns};
+static tarn__pool_price source_of(bool told, const tarn__pool_supply *supply) {
+  if (told || supply->dry != NULL) return TARN__PRICE_TOLD;
+  bool host =
+      supply->device == NULL || tarn_device_host_accessible(supply->device);
+  return host ? TARN__PRICE_OF_HOST : TARN__PRICE_MEASURED;
 }
 
-bool tarn__moves_are_dear(const tarn__pool_moves *moves) {
-  return moves->price_ns != TARN__MOVES_UNKNOWN && moves->price_ns >= DEAR_NS;
+void tarn__moves_init(tarn__pool_moves *moves, size_t told_ns,
+                      const tarn__pool_supply *supply) {
+  bool told = told_ns != TARN__MOVES_UNKNOWN;
+  tarn__pool_price source = source_of(told, supply);
+  bool known = !told && source != TARN__PRICE_MEASURED;
+  *moves = (tarn__pool_moves){
+      .price_ns = known ? HOST_NS : told_ns,
+      .source = source,
+      .dry = supply->dry != NULL,
+  };
 }
 
 // --- measuring -------------------------------------------------------------
@@ -93,28 +102,52 @@ static uint64_t price_of(const tarn__pool_moves *moves, size_t count) {
   return tarn_size_mul(moves->price_ns, count, &price) ? price : UINT64_MAX;
 }
 
-// What time has paid is paid; a clock that stands pays nothing.
-static void pay_off(tarn__pool_moves *moves, uint64_t now_ns) {
-  uint64_t passed = now_ns > moves->paid_ns ? now_ns - moves->paid_ns : 0;
-  uint64_t paid = passed / PARTS_OF_TIME;
-  moves->debt_ns = moves->debt_ns > paid ? moves->debt_ns - paid : 0;
+// What |count| pages are charged whose move took |took_ns|.
+static uint64_t charge_of(const tarn__pool_moves *moves, size_t count,
+                          uint64_t took_ns) {
+  uint64_t price = price_of(moves, count);
+  if (moves->source == TARN__PRICE_TOLD) return price;
+  if (moves->source == TARN__PRICE_MEASURED) {
+    return took_ns > price ? took_ns : price;
+  }
+  return took_ns / HOST_MOST > price ? price * HOST_MOST : took_ns;
+}
+
+// What has been paid is paid; a clock that stands, or goes back, pays nothing.
+static uint64_t paid_by_time(tarn__pool_moves *moves, uint64_t now_ns) {
+  if (moves->dry || now_ns <= moves->paid_ns) return 0;
+  uint64_t paid = (now_ns - moves->paid_ns) / PARTS_OF_TIME;
   moves->paid_ns += paid * PARTS_OF_TIME;  // the rest pays later
+  return paid;
+}
+
+static uint64_t paid_by_serving(tarn__pool_moves *moves, uint64_t served) {
+  uint64_t more = served > moves->served ? served - moves->served : 0;
+  moves->served += more;
+  return more < UINT64_MAX / 2 / SERVED_NS ? more * SERVED_NS : UINT64_MAX / 2;
+}
+
+// More than there is to pay is not saved up.
+static void pay_off(tarn__pool_moves *moves, tarn__pool_moment moment) {
+  uint64_t paid = paid_by_time(moves, moment.now_ns) +
+                  paid_by_serving(moves, moment.served);
+  moves->debt_ns = moves->debt_ns > paid ? moves->debt_ns - paid : 0;
 }
 
 bool tarn__moves_afford(tarn__pool_moves *moves, size_t count, size_t peak,
-                        uint64_t now_ns) {
+                        tarn__pool_moment moment) {
+  if (moves->price_ns == TARN__MOVES_UNKNOWN) return true;
   uint64_t most = price_of(moves, peak);
   uint64_t more = price_of(moves, count);
-  pay_off(moves, now_ns);
+  pay_off(moves, moment);
   return moves->debt_ns <= most && more <= most - moves->debt_ns;
 }
 
-void tarn__moves_charge(tarn__pool_moves *moves, size_t count,
-                        uint64_t begin_ns, uint64_t now_ns) {
-  uint64_t price = price_of(moves, count);
-  uint64_t took = now_ns - begin_ns;
-  uint64_t more = took > price ? took : price;
-  pay_off(moves, begin_ns);
+void tarn__moves_charge(tarn__pool_moves *moves, size_t count, uint64_t took_ns,
+                        tarn__pool_moment moment) {
+  if (moves->price_ns == TARN__MOVES_UNKNOWN) return;
+  uint64_t more = charge_of(moves, count, took_ns);
+  pay_off(moves, moment);
   moves->debt_ns =
       more > UINT64_MAX - moves->debt_ns ? UINT64_MAX : moves->debt_ns + more;
 }

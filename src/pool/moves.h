@@ -1,17 +1,19 @@
 // moves.h - what it costs to move pages of memory, and how much of that a pool
 // affords.
 //
-// On some devices a page moves in a few microseconds; on a card it takes
-// hundreds, and may have to wait for the device. There a pool rather holds more
-// memory, up to a bound, and moves pages as far as their price has been earned:
+// A page that moves is two calls of the system or the driver: microseconds on
+// the host, hundreds of them on a card. A pool rather holds more memory, up to
+// a bound, and moves pages as far as their price has been earned:
 //
 //   debt   ^    /|                       moves add their price
-//          |   / |\        /|\           time pays it off: a hundredth of it
+//          |   / |\        /|\           requests served pay it off, and time
 //          |  /  | \______/ | \___
 //     most |.....|..........|........    the price of moving the live peak once
 //
-// So a pool whose program repeats becomes as tight as on any device in its
-// first steps, and one whose program does not stops moving.
+// So a pool whose program repeats becomes tight in its first steps, and one
+// whose program does not stops moving, or moves about as much as it serves.
+// What is paid in advance is not saved up: a long quiet time affords no more
+// moves than a short one.
 //
 // Not synchronized: the pool's lock guards it.
 #ifndef TARN_POOL_MOVES_H_
@@ -22,21 +24,33 @@
 
 #define TARN__MOVES_UNKNOWN SIZE_MAX
 
+// Where the price comes from, which says what a move is charged.
+typedef enum tarn__pool_price {
+  TARN__PRICE_TOLD,      // or of a dry run: the price
+  TARN__PRICE_OF_HOST,   // known about: what the move took, as far as that can
+                         // be the move's and not the scheduler's
+  TARN__PRICE_MEASURED,  // what it took, but at least the price
+} tarn__pool_price;
+
 typedef struct tarn__pool_moves {
-  size_t price_ns;   // of a page; TARN__MOVES_UNKNOWN: not measured yet
-  uint64_t debt_ns;  // the price of moves, less what time has paid off
-  uint64_t paid_ns;  // the time until which it has
+  size_t price_ns;  // of a page; TARN__MOVES_UNKNOWN: not measured yet
+  tarn__pool_price source;
+  bool dry;          // time pays nothing: there is none
+  uint64_t debt_ns;  // the price of moves, less what has been paid off
+  uint64_t paid_ns;  // the time until which time has
+  uint64_t served;   // the requests until which serving has
 } tarn__pool_moves;
 
+// How far a pool has come: the requests that it has served, and the time.
+typedef struct tarn__pool_moment {
+  uint64_t served;
+  uint64_t now_ns;
+} tarn__pool_moment;
+
 // |told_ns|: the price, or TARN__MOVES_UNKNOWN. Memory that the host can access
-// is the system's, where moves are cheap, and in a dry run they are free: there
-// the price is known to be 0.
+// is the system's, whose price is known, and is that of a dry run, too.
 void tarn__moves_init(tarn__pool_moves *moves, size_t told_ns,
                       const tarn__pool_supply *supply);
-
-// Whether a pool should rather hold more memory than move a page. False while
-// the price is unknown.
-bool tarn__moves_are_dear(const tarn__pool_moves *moves);
 
 // Measures the price, if it is unknown, with a page of its own: the least time
 // that a few moves take. Stays unknown where the device has no page more, or
@@ -44,14 +58,13 @@ bool tarn__moves_are_dear(const tarn__pool_moves *moves);
 void tarn__moves_measure(tarn__pool_moves *moves, tarn__pool_strategy *strategy,
                          const tarn__pool_supply *supply, size_t page);
 
-// Whether |count| pages may be moved at the time |now_ns|, by a pool whose live
-// peak has |peak| pages.
+// Whether |count| pages may be moved at |moment|, by a pool whose live peak has
+// |peak| pages. True while the price is unknown.
 bool tarn__moves_afford(tarn__pool_moves *moves, size_t count, size_t peak,
-                        uint64_t now_ns);
+                        tarn__pool_moment moment);
 
-// |count| pages were moved from |begin_ns| to |now_ns|: adds their price, or
-// that time if it is more.
-void tarn__moves_charge(tarn__pool_moves *moves, size_t count,
-                        uint64_t begin_ns, uint64_t now_ns);
+// |count| pages were moved, which took |took_ns| and ended at |moment|.
+void tarn__moves_charge(tarn__pool_moves *moves, size_t count, uint64_t took_ns,
+                        tarn__pool_moment moment);
 
 #endif  // TARN_POOL_MOVES_H_

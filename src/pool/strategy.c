@@ -66,19 +66,26 @@ tarn_status tarn__front_end_call(tarn_pool *pool,
 
 // --- options ---------------------------------------------------------------
 
-tarn_status tarn__options_size(tarn__pool_strategy_options *options,
-                               const char *key, size_t fallback,
-                               size_t *out_value) {
-  *out_value = fallback;
+const char *tarn__options_text(tarn__pool_strategy_options *options,
+                               const char *key) {
+  const char *value = NULL;
   for (size_t i = 0; i < options->count; i++) {
     tarn__pool_option *o = &options->list[i];
     if (strcmp(o->key, key) != 0) continue;
     o->used = true;
-    if (tarn__bytes_parse(o->value, out_value)) continue;
-    return tarn__fail(TARN_E_INVALID, "%s: %s=%s is not a number of bytes",
-                      options->strategy, key, o->value);
+    value = o->value;
   }
-  return TARN_OK;
+  return value;
+}
+
+tarn_status tarn__options_size(tarn__pool_strategy_options *options,
+                               const char *key, size_t fallback,
+                               size_t *out_value) {
+  const char *text = tarn__options_text(options, key);
+  *out_value = fallback;
+  if (text == NULL || tarn__bytes_parse(text, out_value)) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "%s: %s=%s is not a number of bytes",
+                    options->strategy, key, text);
 }
 
 // --- trimming --------------------------------------------------------------

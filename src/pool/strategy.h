@@ -286,6 +286,11 @@ extern const tarn__pool_strategy_type tarn__share_pool;
 // that of the base that stands before its state.
 extern const tarn__pool_strategy_type tarn__registered_pool;
 
+// The value of |key|, as it was given, while |options| exist; NULL: it is not
+// among them.
+const char *tarn__options_text(tarn__pool_strategy_options *options,
+                               const char *key);
+
 // The value of |key|, which is a number of bytes, or |fallback| if it is not
 // among the options. TARN_E_INVALID: not a number.
 TARN_MUST_CHECK tarn_status

@@ -197,7 +197,8 @@ static void use_another(void) {
       "arena_pool",          "arena_pool:page=64K",
       "page_unit_pool",      "arena_pool:page=4M",
       "arena_pool:small=2K", "arena_pool:slack=0",
-      "arena_pool:page=512", "no_pool"};
+      "arena_pool:page=512", "arena_pool:slack=5%,move=1000",
+      "arena_pool:move=0",   "no_pool"};
   size_t count = sizeof strategies / sizeof strategies[0];
   require(use_strategy(m.at.place, strategies[random_below(count)]) == TARN_OK);
   m.switches++;

@@ -76,6 +76,14 @@ TEST_LOOP(the_slack_is_a_fiftieth_of_a_large_peak, TEST_DEVICES) {
     give(blocks[i]);
 }
 
+// Of the live peak, with the request: 50% of 16 MiB are four pages.
+TEST_LOOP(a_slack_in_percent_is_of_the_peak, TEST_DEVICES) {
+  check_new_pages(_i, "arena_pool:page=2M,slack=0%", 0, 4 * SIM_PAGE, 0);
+  check_new_pages(_i, "arena_pool:page=2M,slack=49%", 0, 4 * SIM_PAGE, 0);
+  check_new_pages(_i, "arena_pool:page=2M,slack=50%", 0, 4 * SIM_PAGE, 4);
+  check_new_pages(_i, "arena_pool:page=2M,slack=1000%", 0, 4 * SIM_PAGE, 4);
+}
+
 TEST_LOOP(a_limit_goes_before_the_slack, TEST_DEVICES) {
   const char *strategy = "arena_pool:page=2M,slack=1G";
   check_new_pages(_i, strategy, PAGES + 4, 4 * SIM_PAGE, 4);
@@ -133,9 +141,17 @@ TEST_LOOP(a_step_that_comes_again_moves_nothing, TEST_DEVICES) {
 }
 
 TEST(a_slack_that_is_none) {
+  static const char *const wrong[] = {"%",   "x%",   "2%%", "2%x",   "1001%",
+                                      "-1%", "2,5%", "10Q", "00001%"};
   arena_place p = open_arena("cpu:0", "arena_pool");
-  assert_status(use_strategy(p.place, "arena_pool:slack=2%"), TARN_E_INVALID);
-  assert_error_says("slack=2%");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char strategy[64];
+    snprintf(strategy, sizeof strategy, "arena_pool:slack=%s", wrong[i]);
+    assert_status(use_strategy(p.place, strategy), TARN_E_INVALID);
+  }
+  assert_status(use_strategy(p.place, "arena_pool:slack=2%x"), TARN_E_INVALID);
+  assert_error_says("slack=2%x is not a number of bytes, nor one of percent");
+  assert_ok(use_strategy(p.place, "arena_pool:slack=2%"));
   assert_ok(use_strategy(p.place, "arena_pool:slack=9999999999999999999"));
   give(take(p.pool, MIB));
 }

@@ -338,6 +338,44 @@ TEST(only_whole_open_pages_are_stripped) {
   give(c);
 }
 
+// Holes of two pages each: by rising address, and what was given last behind
+// all others.
+TEST(a_hand_goes_round_the_holes) {
+  enum { HOLES = 4 };
+  static const uint64_t order[] = {0, 1, 3, 4, 6, 7, 9, 10};
+  tarn__pool_extent *blocks[2 * HOLES];
+  begin();
+  open_pages(3 * HOLES);
+  for (int i = 0; i < 2 * HOLES; i++)
+    blocks[i] = take(i % 2 == 0 ? 2 * PAGE : PAGE);
+  for (int i = 0; i < 2 * HOLES; i += 2)
+    give(blocks[i]);
+  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+    tarn__pool_extent *page = strip(PAGE);
+    ck_assert_ptr_nonnull(page);
+    ck_assert_uint_eq(page->offset, BASE + order[i] * PAGE);
+    tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
+    check();
+  }
+  ck_assert_ptr_null(strip(PAGE));
+}
+
+// Behind more small blocks than the hand passes at a time.
+TEST(rare_pages_are_found) {
+  enum { SMALL = 600 };
+  tarn__pool_extent *blocks[SMALL];
+  begin();
+  open_pages(PAGES);
+  for (int i = 0; i < SMALL; i++)
+    blocks[i] = take(GRANULE);
+  for (int i = 0; i < SMALL; i += 2)
+    give(blocks[i]);
+  tarn__pool_extent *pages = strip(2 * PAGE);
+  ck_assert_uint_eq(pages->size, 2 * PAGE);
+  ck_assert_uint_ge(pages->offset, BASE + SMALL * GRANULE);
+  give(pages);
+}
+
 // Two streams share the second page; a run is both of theirs.
 TEST(a_run_is_stripped_whoever_has_its_holes) {
   begin();
