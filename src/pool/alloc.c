@@ -17,15 +17,24 @@ static inline bool take_if_expected(tarn_pool *pool,
   return true;
 }
 
+// Not part of the caller, which an expected request would have to pass.
+static __attribute__((noinline)) bool take_plain(tarn_pool *pool,
+                                                 const tarn__pool_note *what,
+                                                 const tarn__pool_lane *home,
+                                                 tarn_block *out_block) {
+  return tarn__take_plain(pool, what, home, out_block);
+}
+
 // A request that the host makes, the step expects, and the owner of the lock
-// makes costs nothing but this.
+// makes costs nothing but this; a plain one little more.
 static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
                                 const tarn_stream *stream, tarn_tag tag,
                                 tarn_block *out_block) {
   tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
   if (slot == NULL) return false;
   tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-  bool taken = take_if_expected(pool, &what, out_block);
+  bool taken = take_if_expected(pool, &what, out_block) ||
+               take_plain(pool, &what, NULL, out_block);
   tarn__biased_lock_leave_owned(slot);
   return taken;
 }
@@ -51,17 +60,17 @@ static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
   return false;
 }
 
-// From the lane of this thread; and if that cannot serve it, NULL or the lane
-// that is the block's home.
+// From the lane of this thread, which is the block's home if another way has to
+// serve it; NULL: it has none.
 static inline bool take_in_lane(tarn_pool *pool, const tarn__pool_note *what,
-                                tarn__pool_lane **out_lane,
+                                tarn__pool_lane **out_home,
                                 tarn_block *out_block) {
-  *out_lane = NULL;
+  *out_home = NULL;
   if (what->serial != 0 || what->size > TARN__LANE_LARGEST) return false;
   if (!tarn__lanes_turn(pool) || !tarn__seats_are_watched()) return false;
-  *out_lane = tarn__lanes_open(pool, what->tag);
-  return *out_lane != NULL &&
-         tarn__lane_serve(pool, *out_lane, what, out_block);
+  *out_home = tarn__lanes_open(pool, what->tag);
+  return *out_home != NULL &&
+         tarn__lane_serve(pool, *out_home, what, out_block);
 }
 
 static inline tarn__pool_request request_of(const tarn_pool *pool,
@@ -95,16 +104,18 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
                                   .stream = stream};
     return tarn__take_with(pool, &options, out_block);
   }
-  tarn__pool_lane *lane = NULL;
+  tarn__pool_lane *home = NULL;
   tarn__biased_lock_enter(&pool->lock);
-  bool served = take_if_expected(pool, &what, out_block) ||
-                (tarn__step_cursor_turn(&pool->cursor) &&
-                 take_if_expected(pool, &what, out_block)) ||
-                take_in_lane(pool, &what, &lane, out_block) ||
-                take_unexpected(pool, &what, out_block);
+  bool served =
+      take_if_expected(pool, &what, out_block) ||
+      take_in_lane(pool, &what, &home, out_block) ||
+      (what.serial == 0 && take_plain(pool, &what, home, out_block)) ||
+      (tarn__step_cursor_turn(&pool->cursor) &&
+       take_if_expected(pool, &what, out_block)) ||
+      take_unexpected(pool, &what, out_block);
   if (!served) {
     tarn__pool_request request = request_of(pool, &what);
-    if (lane != NULL) request.lane = lane->number;
+    request.lane = tarn__lane_number(home);
     return tarn__take_found(pool, &request, &what, stream, out_block);
   }
   tarn__biased_lock_leave(&pool->lock);

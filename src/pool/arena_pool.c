@@ -32,6 +32,7 @@ enum {
 
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;
 static const size_t DEFAULT_SMALL = (size_t)64 << 10;
+static const size_t MOST_NOW = SIZE_MAX / 8;  // no sum overflows up to there
 
 static tarn__pool_arena *self_of(tarn__pool_strategy *strategy) {
   return (tarn__pool_arena *)(void *)strategy;  // the base is the first member
@@ -225,6 +226,26 @@ static tarn_status take(tarn__pool_strategy *strategy,
   return TARN_OK;
 }
 
+static tarn__pool_piece *take_now(tarn__pool_strategy *strategy, size_t size) {
+  tarn__pool_arena *self = self_of(strategy);
+  tarn_pool *pool = strategy->pool;
+  const size_t granule = self->zones[0].granule;
+  if (size > pool->sizes.largest || size > MOST_NOW) return NULL;
+  size_t whole = tarn__align_up(size + self->padding, granule);
+  tarn__pool_extents *zone = &self->zones[whole > self->small];
+  if (!tarn__pieces_are_ready(&pool->pieces)) return NULL;
+  tarn__pool_extent *e = tarn__extents_take_now(zone, whole);
+  if (e == NULL) return NULL;
+  tarn__pool_piece *piece = tarn__pieces_take_ready(&pool->pieces);
+  piece->owner = strategy;
+  piece->address = piece->base = e->offset;
+  piece->size = whole - self->padding;
+  piece->home = e;
+  piece->zone = (uint8_t)(zone - self->zones);
+  tarn__pieces_enter(&pool->pieces, piece);
+  return piece;
+}
+
 // Makes the block a hole. Without bins for the stream the host waits for it at
 // once. |*out_hole| is NULL if it was asleep.
 static tarn_status open_block(tarn__pool_strategy *strategy,
@@ -251,6 +272,17 @@ static tarn_status open_block(tarn__pool_strategy *strategy,
 static tarn__pool_extents *zone_of_piece(tarn__pool_arena *self,
                                          const tarn__pool_piece *piece) {
   return &self->zones[piece->zone];
+}
+
+static bool give_now(tarn__pool_strategy *strategy, tarn__pool_piece *piece) {
+  if (is_direct(piece)) return false;
+  tarn__pool_extents *zone = zone_of_piece(self_of(strategy), piece);
+  tarn__pool_extent *e = piece->home;
+  __builtin_prefetch(e);
+  tarn__freed_note(&strategy->pool->freed, piece);
+  tarn__pieces_end(&strategy->pool->pieces, piece);
+  (void)tarn__extents_give(zone, e, 0);
+  return true;
 }
 
 static bool expect(tarn__pool_strategy *strategy, tarn__pool_piece *piece,
@@ -552,7 +584,9 @@ const tarn__pool_strategy_type tarn__arena_pool = {
     .init = init,
     .deinit = deinit,
     .take = take,
+    .take_now = take_now,
     .give = give,
+    .give_now = give_now,
     .let_go = let_go,
     .expect = expect,
     .resize = resize,

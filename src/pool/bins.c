@@ -1,78 +1,28 @@
-// Bins: which holes there are, by size.
-#include "pool/extents.h"
-
-#include <limits.h>
+// Bins: finding a hole in them, and walking them.
+#include "pool/bins.h"
 
 #include "base/status.h"
 
-enum { LOOKED_AT = 8 };  // how many of a bin are compared at first
-
-typedef struct place {
-  unsigned row;
-  unsigned cut;
-} place;
-
-static tarn__pool_extent *of_node(const tarn_list *node) {
-  return tarn_list_entry((tarn_list *)(uintptr_t)node, tarn__pool_extent, node);
-}
-
-// The leading bit of the size in granules, and the four bits below it.
-static place place_of(const tarn__pool_bins *bins, size_t size) {
-  size_t units = size / bins->granule;
-  if (units < TARN__BIN_CUTS) return (place){0, (unsigned)units};
-  unsigned top = 63u - (unsigned)__builtin_clzll(units);
-  return (place){top - 3, (unsigned)(units >> (top - 4)) % TARN__BIN_CUTS};
-}
-
+enum { COMPARED = 64 };  // how many of a bin, where a few were not enough
 void tarn__bins_init(tarn__pool_bins *bins, uint64_t serial, size_t granule) {
   *bins = (tarn__pool_bins){
-      .next = bins->next, .serial = serial, .granule = granule};
-  for (size_t row = 0; row < TARN__BIN_ROWS; row++) {
-    for (size_t cut = 0; cut < TARN__BIN_CUTS; cut++)
-      tarn_list_init(&bins->lists[row][cut]);
-  }
-}
-
-void tarn__bins_hang(tarn__pool_bins *bins, tarn__pool_extent *extent) {
-  place p = place_of(bins, extent->size);
-  tarn_list_add(&bins->lists[p.row][p.cut], &extent->node);
-  bins->cuts[p.row] |= (uint16_t)(1u << p.cut);
-  bins->rows |= UINT64_C(1) << p.row;
-  bins->bytes += extent->size;
-}
-
-void tarn__bins_unhang(tarn__pool_bins *bins, tarn__pool_extent *extent) {
-  place p = place_of(bins, extent->size);
-  tarn_list_del(&extent->node);
-  bins->bytes -= extent->size;
-  if (!tarn_list_empty(&bins->lists[p.row][p.cut])) return;
-  bins->cuts[p.row] &= (uint16_t) ~(1u << p.cut);
-  if (bins->cuts[p.row] == 0) bins->rows &= ~(UINT64_C(1) << p.row);
+      .next = bins->next,
+      .serial = serial,
+      .shift = (unsigned)__builtin_ctzll(granule),
+  };
+  for (size_t bin = 0; bin < TARN__BIN_COUNT; bin++)
+    tarn_list_init(&bins->lists[bin]);
 }
 
 // --- finding ---------------------------------------------------------------
 
-// The next bin above |p| that is not empty.
-static bool next_above(const tarn__pool_bins *bins, place *p) {
-  unsigned cuts = (unsigned)bins->cuts[p->row] >> p->cut >> 1;
-  if (cuts != 0) {
-    p->cut += 1 + (unsigned)__builtin_ctz(cuts);
-    return true;
-  }
-  uint64_t rows = bins->rows >> p->row >> 1;
-  if (rows == 0) return false;
-  p->row += 1 + (unsigned)__builtin_ctzll(rows);
-  p->cut = (unsigned)__builtin_ctz(bins->cuts[p->row]);
-  return true;
-}
-
-static bool fits(const tarn__pool_extent *e, size_t size, size_t align) {
+static inline bool fits(const tarn__pool_extent *e, size_t size, size_t align) {
   size_t skipped = ((e->offset + align - 1) & ~(align - 1)) - e->offset;
   return skipped <= e->size && size <= e->size - skipped;
 }
 
-static bool is_better(const tarn__pool_extent *e,
-                      const tarn__pool_extent *best) {
+static inline bool is_better(const tarn__pool_extent *e,
+                             const tarn__pool_extent *best) {
   if (best == NULL || e->size != best->size) {
     return best == NULL || e->size < best->size;
   }
@@ -81,15 +31,13 @@ static bool is_better(const tarn__pool_extent *e,
 
 // The closest fit among the first |most| of a bin; of two that are as close,
 // the lower.
-static tarn__pool_extent *find_in(const tarn__pool_bins *bins, place p,
+static tarn__pool_extent *find_in(const tarn__pool_bins *bins, unsigned bin,
                                   size_t size, size_t align, int most) {
   tarn__pool_extent *best = NULL;
-  const tarn_list *head = &bins->lists[p.row][p.cut];
-  const tarn_list *node = NULL;
-  int looked_at = 0;
-  tarn_list_for_each (node, head) {
-    if (looked_at++ == most) break;
-    tarn__pool_extent *e = of_node(node);
+  const tarn_list *head = &bins->lists[bin];
+  for (const tarn_list *node = head->next; node != head && most > 0;
+       node = node->next, most--) {
+    tarn__pool_extent *e = tarn__extent_of_node(node);
     if (fits(e, size, align) && is_better(e, best)) best = e;
   }
   return best;
@@ -97,48 +45,48 @@ static tarn__pool_extent *find_in(const tarn__pool_bins *bins, place p,
 
 static tarn__pool_extent *find_among(const tarn__pool_bins *bins, size_t size,
                                      size_t align, int most) {
-  place p = place_of(bins, size);
-  do {
-    tarn__pool_extent *e = find_in(bins, p, size, align, most);
-    if (e != NULL) return e;
-  } while (next_above(bins, &p));
-  return NULL;
+  unsigned bin = tarn__bin_of(bins, size);
+  tarn__pool_extent *e = find_in(bins, bin, size, align, most);
+  while (e == NULL && tarn__bins_above(bins, &bin))
+    e = find_in(bins, bin, size, align, most);
+  return e;
 }
 
 tarn__pool_extent *tarn__bins_find(const tarn__pool_bins *bins, size_t size,
                                    size_t align) {
-  if (bins->bytes < size) return NULL;
-  tarn__pool_extent *e = find_among(bins, size, align, LOOKED_AT);
-  return e != NULL ? e : find_among(bins, size, align, INT_MAX);
+  tarn__pool_extent *e = align >> bins->shift <= 1
+                             ? tarn__bins_closest(bins, size)
+                             : find_among(bins, size, align, TARN__BIN_LOOK);
+  return e != NULL ? e : find_among(bins, size, align, COMPARED);
 }
 
 // --- walking ---------------------------------------------------------------
 
-// The next bin below |p| that is not empty.
-static bool next_below(const tarn__pool_bins *bins, place *p) {
-  unsigned cuts = bins->cuts[p->row] & ((1u << p->cut) - 1);
-  if (cuts != 0) {
-    p->cut = 31u - (unsigned)__builtin_clz(cuts);
-    return true;
+// The next bin below |*bin| that is not empty.
+static bool next_below(const tarn__pool_bins *bins, unsigned *bin) {
+  unsigned at = *bin / 64;
+  uint64_t word = bins->words[at] & ((UINT64_C(1) << *bin % 64) - 1);
+  if (word == 0) {
+    uint64_t words = bins->filled & ((UINT64_C(1) << at) - 1);
+    if (words == 0) return false;
+    at = 63u - (unsigned)__builtin_clzll(words);
+    word = bins->words[at];
   }
-  uint64_t rows = bins->rows & ((UINT64_C(1) << p->row) - 1);
-  if (rows == 0) return false;
-  p->row = 63u - (unsigned)__builtin_clzll(rows);
-  p->cut = 31u - (unsigned)__builtin_clz(bins->cuts[p->row]);
+  *bin = at * 64 + 63u - (unsigned)__builtin_clzll(word);
   return true;
 }
 
 tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
                                    const tarn__pool_extent *after) {
-  place p = {TARN__BIN_ROWS - 1, TARN__BIN_CUTS - 1};
-  if (after != NULL) {
-    p = place_of(bins, after->size);
-    const tarn_list *next = after->node.next;
-    if (next != &bins->lists[p.row][p.cut]) return of_node(next);
-  }
   // The topmost bin is for sizes that no range has: it is always empty.
-  if (!next_below(bins, &p)) return NULL;
-  return of_node(bins->lists[p.row][p.cut].next);
+  unsigned bin = TARN__BIN_COUNT - 1;
+  if (after != NULL) {
+    bin = after->bin;
+    const tarn_list *next = after->node.next;
+    if (next != &bins->lists[bin]) return tarn__extent_of_node(next);
+  }
+  if (!next_below(bins, &bin)) return NULL;
+  return tarn__extent_of_node(bins->lists[bin].next);
 }
 
 // Larger extents are first, except within one bin, whose sizes differ by less
@@ -158,16 +106,16 @@ static tarn_status broken(const tarn__pool_extent *e, const char *what) {
                     e != NULL ? e->offset : 0, what);
 }
 
-static tarn_status check_bin(const tarn__pool_bins *bins, place p,
+static tarn_status check_bin(const tarn__pool_bins *bins, unsigned bin,
                              size_t *count, size_t *bytes) {
-  const tarn_list *head = &bins->lists[p.row][p.cut];
+  const tarn_list *head = &bins->lists[bin];
   const tarn_list *node = NULL;
-  bool marked = (bins->cuts[p.row] >> p.cut & 1) != 0;
+  bool marked = (bins->words[bin / 64] >> bin % 64 & 1) != 0;
   if (marked == tarn_list_empty(head)) return broken(NULL, "a bin's bit");
   tarn_list_for_each (node, head) {
-    const tarn__pool_extent *e = of_node(node);
-    place own = place_of(bins, e->size);
-    if (own.row != p.row || own.cut != p.cut || e->bins != bins) {
+    const tarn__pool_extent *e = tarn__extent_of_node(node);
+    if (tarn__bin_of(bins, e->size) != bin || e->bin != bin ||
+        e->bins != bins) {
       return broken(e, "it hangs in a bin that is not its own");
     }
     ++*count;
@@ -179,13 +127,12 @@ static tarn_status check_bin(const tarn__pool_bins *bins, place p,
 tarn_status tarn__bins_check(const tarn__pool_bins *bins, size_t *out_count) {
   size_t bytes = 0;
   *out_count = 0;
-  for (unsigned row = 0; row < TARN__BIN_ROWS; row++) {
-    bool marked = (bins->rows >> row & 1) != 0;
-    if (marked != (bins->cuts[row] != 0)) return broken(NULL, "a row's bit");
-    for (unsigned cut = 0; cut < TARN__BIN_CUTS; cut++) {
-      TARN__TRY(check_bin(bins, (place){row, cut}, out_count, &bytes));
-    }
+  for (unsigned at = 0; at < TARN__BIN_WORDS; at++) {
+    bool marked = (bins->filled >> at & 1) != 0;
+    if (marked != (bins->words[at] != 0)) return broken(NULL, "a word's bit");
   }
+  for (unsigned bin = 0; bin < TARN__BIN_COUNT; bin++)
+    TARN__TRY(check_bin(bins, bin, out_count, &bytes));
   if (bytes != bins->bytes) return broken(NULL, "the bytes of all");
   return TARN_OK;
 }

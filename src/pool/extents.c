@@ -22,29 +22,45 @@ enum {
 // overflow.
 static const uint64_t SPACE = UINT64_C(1) << 62;
 
+// The nodes begin at a line of the cache, of which each is one.
 typedef struct tarn__pool_extent_slab {
   struct tarn__pool_extent_slab *next;
-  tarn__pool_extent nodes[SLAB];
+  unsigned char room[(SLAB + 1) * sizeof(tarn__pool_extent)];
 } extent_slab;
 
 // --- nodes and bins --------------------------------------------------------
 
+static void add_node(tarn__pool_extents *extents, tarn__pool_extent *node) {
+  node->after = extents->unused;
+  extents->unused = node;
+  extents->spare++;
+}
+
 static bool add_slab(tarn__pool_extents *extents) {
+  const uintptr_t line = sizeof(tarn__pool_extent);
   extent_slab *slab = tarn__host_alloc(sizeof *slab);
   if (slab == NULL) return false;
   slab->next = extents->slabs;
   extents->slabs = slab;
-  for (size_t i = 0; i < SLAB; i++)
-    tarn_list_add_tail(&extents->unused, &slab->nodes[i].node);
-  extents->spare += SLAB;
+  size_t skipped = (size_t)(-(uintptr_t)slab->room & (line - 1));
+  tarn__pool_extent *nodes = (tarn__pool_extent *)(void *)&slab->room[skipped];
+  for (size_t i = SLAB; i-- > 0;)
+    add_node(extents, &nodes[i]);
   return true;
 }
 
 static tarn__pool_extent *take_node(tarn__pool_extents *extents) {
-  tarn_list *node = extents->unused.next;
-  tarn_list_del(node);
+  tarn__pool_extent *node = extents->unused;
+  extents->unused = node->after;
   extents->spare--;
-  return tarn__extent_of_node(node);
+  return node;
+}
+
+// |e| has become a part of |whole|.
+static void end_node(tarn__pool_extents *extents, tarn__pool_extent *e,
+                     tarn__pool_extent *whole) {
+  if (extents->hand == e) extents->hand = whole;
+  add_node(extents, e);
 }
 
 tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
@@ -135,9 +151,7 @@ void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e) {
   e->size += gone->size;
   e->after = gone->after;
   if (e->after != NULL) e->after->before = e;
-  if (extents->hand == gone) extents->hand = e;
-  tarn_list_add(&extents->unused, &gone->node);
-  extents->spare++;
+  end_node(extents, gone, e);
 }
 
 static bool can_join(const tarn__pool_extent *a, const tarn__pool_extent *b) {
@@ -202,7 +216,6 @@ tarn_status tarn__extents_init(tarn__pool_extents *extents, size_t granule,
                                size_t page) {
   *extents = (tarn__pool_extents){.granule = granule, .page = page};
   tarn_list_init(&extents->bare);
-  tarn_list_init(&extents->unused);
   extents->bins = tarn__host_alloc(sizeof *extents->bins);
   if (extents->bins == NULL || !add_slab(extents)) {
     tarn__extents_deinit(extents);
@@ -282,6 +295,30 @@ void tarn__extents_remove(tarn__pool_extents *extents,
 
 // --- blocks ----------------------------------------------------------------
 
+// The beginning of the hole |e|, which keeps its node and mostly its bin.
+static inline tarn__pool_extent *take_beginning(tarn__pool_extents *extents,
+                                                tarn__pool_extent *e,
+                                                size_t size) {
+  if (e->size == size) {
+    tarn__bins_unhang(e->bins, e);
+    e->bins = NULL;
+    e->kind = TARN__EXTENT_TAKEN;
+    return e;
+  }
+  tarn__pool_extent *taken = take_node(extents);
+  *taken = (tarn__pool_extent){.offset = e->offset,
+                               .size = size,
+                               .before = e->before,
+                               .after = e,
+                               .kind = TARN__EXTENT_TAKEN};
+  e->before->after = taken;
+  e->before = taken;
+  e->offset += size;
+  tarn__bins_resize(e->bins, e, e->size - size);
+  return taken;
+}
+
+// Behind a wall the node stays: others know it.
 static tarn__pool_extent *take_from(tarn__pool_extents *extents,
                                     const tarn__pool_bins *bins, size_t size,
                                     size_t align, uint64_t *out_serial) {
@@ -290,7 +327,9 @@ static tarn__pool_extent *take_from(tarn__pool_extents *extents,
   uint64_t offset = tarn__align_up(e->offset, align);
   *out_serial = bins->serial;
   extents->taken_bytes += size;
-  return tarn__row_carve(extents, e, offset, offset + size);
+  return offset == e->offset && !e->wall
+             ? take_beginning(extents, e, size)
+             : tarn__row_carve(extents, e, offset, offset + size);
 }
 
 tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
@@ -305,6 +344,18 @@ tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
   return e;
 }
 
+// Without what reserve would add: it answers NULL where nodes are few.
+tarn__pool_extent *tarn__extents_take_now(tarn__pool_extents *extents,
+                                          size_t size) {
+  if (extents->spare < SPARE + extents->promised + extents->set_aside) {
+    return NULL;
+  }
+  tarn__pool_extent *e = tarn__bins_closest(extents->bins, size);
+  if (e == NULL || e->wall) return NULL;
+  extents->taken_bytes += size;
+  return take_beginning(extents, e, size);
+}
+
 tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
                                           size_t size, size_t align,
                                           uint64_t *out_serial) {
@@ -316,11 +367,66 @@ tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
   return e;
 }
 
+// A hole beside |e|, with or without a wall between them. |*out_simple|: not if
+// it hangs elsewhere than in |bins|, so that which of the two they join in has
+// to be seen.
+static bool is_hole(const tarn__pool_extent *e, const tarn__pool_bins *bins,
+                    bool *out_simple) {
+  bool hole = e != NULL && e->kind == TARN__EXTENT_OPEN;
+  if (hole && e->bins != bins) *out_simple = false;
+  return hole;
+}
+
+// Appends the taken |e| to the hole before it, and the hole behind, if |both|.
+static tarn__pool_extent *append(tarn__pool_extents *extents,
+                                 tarn__pool_extent *e, bool both) {
+  tarn__pool_extent *hole = e->before;
+  tarn__pool_extent *last = e;
+  size_t size = hole->size + e->size;
+  if (both) {
+    last = e->after;
+    size += last->size;
+    tarn__bins_unhang(last->bins, last);
+  }
+  hole->after = last->after;
+  if (hole->after != NULL) hole->after->before = hole;
+  if (both) end_node(extents, last, hole);
+  end_node(extents, e, hole);
+  tarn__bins_resize(hole->bins, hole, size);
+  return hole;
+}
+
+// Puts it in front of the hole behind it.
+static tarn__pool_extent *prepend(tarn__pool_extents *extents,
+                                  tarn__pool_extent *e) {
+  tarn__pool_extent *hole = e->after;
+  hole->offset = e->offset;
+  hole->before = e->before;
+  hole->before->after = hole;
+  tarn__bins_resize(hole->bins, hole, hole->size + e->size);
+  end_node(extents, e, hole);
+  return hole;
+}
+
 tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
                                       tarn__pool_extent *extent,
                                       uint64_t serial) {
-  return tarn__row_end(extents, extent, TARN__EXTENT_OPEN,
-                       tarn__row_bins(extents, serial));
+  tarn__pool_extent *e = extent;
+  bool simple = true;
+  tarn__pool_bins *bins =
+      serial == 0 ? extents->bins : tarn__row_bins(extents, serial);
+  bool before = is_hole(e->before, bins, &simple) && !e->wall;
+  bool after = is_hole(e->after, bins, &simple) && !e->after->wall;
+  // Behind a wall the node stays: others know it.
+  if (after && !before && e->wall) simple = false;
+  if (!simple) return tarn__row_end(extents, e, TARN__EXTENT_OPEN, bins);
+  extents->taken_bytes -= e->size;
+  if (before) return append(extents, e, after);
+  if (after) return prepend(extents, e);
+  e->kind = TARN__EXTENT_OPEN;
+  e->bins = bins;
+  tarn__bins_hang(bins, e);
+  return e;
 }
 
 void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,

@@ -25,6 +25,7 @@
 #define TARN_POOL_EXTENTS_H_
 
 #include "device/memory.h"
+#include "pool/bins.h"
 #include "tarn/base.h"
 
 // --- waits ------------------------------------------------------------------
@@ -61,85 +62,6 @@ static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
   return first;
 }
 
-// --- bins -------------------------------------------------------------------
-//
-// Open extents by size, found in a bounded number of steps.
-//
-//   rows   one for each power of two of granules, cut in 16 bins
-//     └► bin ─► extent ─► extent       the newest first
-//
-// A bit for each row and each bin says whether it is empty. A request looks
-// into its own bin for the closest fit among the first few, then takes the best
-// of the next bin that is not empty: little is wasted. Only if that finds
-// nothing, every extent is compared, because more memory would cost more.
-//
-// Not synchronized: the owner's lock guards it.
-
-typedef struct tarn__pool_extent tarn__pool_extent;
-
-enum {
-  TARN__BIN_CUTS = 16,
-  TARN__BIN_ROWS = 64,
-};
-
-// Those of one stream.
-typedef struct tarn__pool_bins {
-  struct tarn__pool_bins *next;  // those of another stream
-  uint64_t serial;  // of the stream that may still use them; 0: unused
-  size_t granule;   // sizes are multiples of it
-  size_t bytes;
-  uint64_t rows;  // bit per row that has a bin with something in it
-  uint16_t cuts[TARN__BIN_ROWS];
-  tarn_list lists[TARN__BIN_ROWS][TARN__BIN_CUTS];
-} tarn__pool_bins;
-
-void tarn__bins_init(tarn__pool_bins *bins, uint64_t serial, size_t granule);
-
-void tarn__bins_hang(tarn__pool_bins *bins, tarn__pool_extent *extent);
-void tarn__bins_unhang(tarn__pool_bins *bins, tarn__pool_extent *extent);
-
-// An extent in which |size| bytes at a multiple of |align| fit; NULL if there
-// is none.
-tarn__pool_extent *tarn__bins_find(const tarn__pool_bins *bins, size_t size,
-                                   size_t align);
-
-// The next extent, mostly in falling order of size; NULL behind the last.
-// |after| NULL: the first.
-tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
-                                   const tarn__pool_extent *after);
-
-// The size of the largest; 0: none.
-size_t tarn__bins_largest(const tarn__pool_bins *bins);
-
-// Walks all and counts; checks the invariants.
-TARN_MUST_CHECK tarn_status tarn__bins_check(const tarn__pool_bins *bins,
-                                             size_t *out_count);
-
-typedef enum tarn__pool_extent_kind {
-  TARN__EXTENT_OUTSIDE,
-  TARN__EXTENT_BARE,
-  TARN__EXTENT_OPEN,
-  TARN__EXTENT_TAKEN,
-  TARN__EXTENT_LOST,
-  TARN__EXTENT_ASLEEP,
-} tarn__pool_extent_kind;
-
-struct tarn__pool_extent {
-  uint64_t offset;
-  size_t size;
-  struct tarn__pool_extent
-      *before;  // by offset; NULL at either end of the space
-  struct tarn__pool_extent *after;
-  union {
-    tarn_list node;  // in its bin, or in the list of bare extents
-    void *taker;     // TAKEN: for the owner's use
-  };
-  tarn__pool_bins *bins;  // OPEN: where it hangs; else NULL
-  tarn__pool_extent_kind kind;
-  bool wall;  // never joined with its predecessor: another allocation of the
-              // device, or another reserved range, begins here
-};
-
 // Nodes that the end of a claim may need.
 enum { TARN__PROMISED = 2 };
 
@@ -153,7 +75,7 @@ typedef struct tarn__pool_extents {
   tarn__pool_extent *hand;               // what lost pages last; NULL: nothing
   tarn__pool_bins *bins;                 // a list; the first: unused ones
   struct tarn__pool_extent_slab *slabs;  // nodes never move
-  tarn_list unused;                      // nodes
+  tarn__pool_extent *unused;             // nodes, linked by |after|
   size_t spare;                          // how many of them
   size_t promised;                       // and how many for claims that are out
   size_t set_aside;  // and how many for sleeping blocks and for layouts that
@@ -202,7 +124,12 @@ tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
                                       size_t align, uint64_t serial,
                                       uint64_t *out_serial);
 
-// The same out of the holes of any stream.
+// The same out of unused holes, for a multiple of the granule, and aligned to
+// that. NULL also where tarn__extents_reserve is needed first.
+tarn__pool_extent *tarn__extents_take_now(tarn__pool_extents *extents,
+                                          size_t size);
+
+// The same as tarn__extents_take out of the holes of any stream.
 tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
                                           size_t size, size_t align,
                                           uint64_t *out_serial);
@@ -340,14 +267,6 @@ tarn__extents_check(const tarn__pool_extents *extents, size_t *out_taken);
 //
 // What "hangs" is in its bin or in the list of bare extents; an extent must
 // hang nowhere while its size or kind changes.
-
-static inline tarn__pool_extent *tarn__extent_of_node(tarn_list *node) {
-  return tarn_list_entry(node, tarn__pool_extent, node);
-}
-
-static inline uint64_t tarn__extent_end(const tarn__pool_extent *e) {
-  return e->offset + e->size;
-}
 
 static inline uint64_t tarn__extent_serial(const tarn__pool_extent *e) {
   return e->bins != NULL ? e->bins->serial : 0;

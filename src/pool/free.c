@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/capture.h"
-#include "pool/front.h"
+#include "pool/take.h"
 
 // --- giving back -----------------------------------------------------------
 
@@ -48,6 +48,14 @@ static tarn_status end_uses(tarn_pool *pool, tarn__pool_piece *piece,
   return status;
 }
 
+// For the next blocks like this one that the thread frees.
+static inline void open_lane(tarn_pool *pool, const tarn__pool_piece *piece) {
+  if (piece->size <= TARN__LANE_LARGEST && tarn__lanes_turn(pool) &&
+      tarn__seats_are_watched()) {
+    (void)tarn__lanes_open(pool, piece->tag);
+  }
+}
+
 static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
   tarn__pool_piece *piece = NULL;
@@ -55,10 +63,7 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   (void)tarn__capture_look(pool, serial, false);
   TARN__TRY(find_target(pool, what, &piece));
   assert(piece != NULL);
-  if (serial == 0 && piece->size <= TARN__LANE_LARGEST &&
-      tarn__lanes_turn(pool) && tarn__seats_are_watched()) {
-    (void)tarn__lanes_open(pool, piece->tag);  // for its next frees
-  }
+  if (serial == 0) open_lane(pool, piece);
   if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
@@ -104,6 +109,50 @@ static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
   return true;
 }
 
+// What a plain free looks at; another thing than a live block of the present
+// strategy that only the host has used goes the long way, wrong calls among it.
+static inline tarn__pool_piece *find_plain(const tarn_pool *pool, freed what) {
+  const tarn_block *block = what.block;
+  tarn__pool_piece *piece =
+      block != NULL ? tarn__pieces_at(&pool->pieces, block->id)
+                    : tarn__pieces_find(&pool->pieces, what.address);
+  if (piece == NULL || !piece->live) return NULL;
+  if (block != NULL && (piece->generation != block->generation ||
+                        piece->address != block->address)) {
+    return NULL;
+  }
+  bool is_plain = !piece->resizing && !piece->captured && !piece->noticed &&
+                  !piece->deferred && piece->marks == 0 &&
+                  piece->waits_on == 0 && piece->sleeper == NULL &&
+                  !tarn__uses_any(&piece->uses) &&
+                  piece->owner == pool->current;
+  return is_plain && tarn__piece_leave_home(piece) ? piece : NULL;
+}
+
+// The free of a plain request (take.h), likewise. False: it is not plain.
+static __attribute__((noinline)) bool give_plain(tarn_pool *pool, freed what) {
+  tarn__pool_strategy *strategy = pool->current;
+  if (!tarn__take_is_plain(pool) || strategy->type->give_now == NULL) {
+    return false;
+  }
+  tarn__pool_piece *piece = find_plain(pool, what);
+  if (piece == NULL) return false;
+  tarn__pool_piece was = {.requested = piece->requested,
+                          .tag = piece->tag,
+                          .counted = piece->counted,
+                          .noted = piece->noted};
+  open_lane(pool, piece);
+  if (!strategy->type->give_now(strategy, piece)) return false;
+  pool->stats.frees++;
+  strategy->live--;
+  piece->live = false;
+  tarn__front_count_dead(pool, &was);
+  if (was.noted != 0) {
+    tarn__recorder_free(&pool->recorder, was.noted, 0, was.requested);
+  }
+  return true;
+}
+
 static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
                                                       freed what,
                                                       tarn_stream *stream) {
@@ -111,7 +160,9 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   tarn__biased_lock_enter(&pool->lock);
-  if (!give_expected(pool, what, serial)) {
+  bool given = give_expected(pool, what, serial) ||
+               (serial == 0 && give_plain(pool, what));
+  if (!given) {
     tarn__step_cursor_settle(pool);
     tarn__step_cursor_skip(&pool->cursor);
     status = free_locked(pool, what, stream, serial);
@@ -129,7 +180,7 @@ static inline bool give_in_lane(tarn_pool *pool, freed what,
   const tarn_block *block = what.block;
   tarn__pool_piece *piece =
       block != NULL ? tarn__pieces_at(&pool->pieces, block->id)
-                    : tarn__pieces_peek(&pool->pieces, what.address);
+                    : tarn__pieces_find(&pool->pieces, what.address);
   bool fits = piece != NULL &&
               (block == NULL || tarn__piece_address(piece) == block->address);
   if (!fits) return false;
@@ -143,7 +194,7 @@ static inline bool give_at_once(tarn_pool *pool, freed what,
                                 const tarn_stream *stream) {
   tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
   if (slot == NULL) return false;
-  bool given = give_expected(pool, what, 0);
+  bool given = give_expected(pool, what, 0) || give_plain(pool, what);
   tarn__biased_lock_leave_owned(slot);
   return given;
 }

@@ -168,6 +168,11 @@ bool tarn__lane_take(tarn_pool *pool, const tarn__pool_note *what,
 tarn__pool_gift tarn__lane_give(tarn_pool *pool, tarn__pool_piece *piece,
                                 uint32_t generation);
 
+// 0: NULL.
+static inline uint8_t tarn__lane_number(const tarn__pool_lane *lane) {
+  return lane != NULL ? lane->number : 0;
+}
+
 // Serves a request from a lane that is the caller's.
 bool tarn__lane_serve(tarn_pool *pool, tarn__pool_lane *lane,
                       const tarn__pool_note *what, tarn_block *out_block);

@@ -34,111 +34,37 @@ static void clear_uses(tarn__pool_pieces *pieces) {
 }
 
 // --- the index -------------------------------------------------------------
-//
-// The pool's lock guards changes; readers without it see them in any order.
-
-static tarn__pool_index *index_of(const tarn__pool_pieces *pieces) {
-  return atomic_load_explicit(&pieces->index, memory_order_acquire);
-}
-
-static uint32_t entry(const tarn__pool_index *index, size_t at) {
-  return atomic_load_explicit(&index->ids[at], memory_order_relaxed);
-}
-
-static void set_entry(tarn__pool_index *index, size_t at, uint32_t value) {
-  atomic_store_explicit(&index->ids[at], value, memory_order_relaxed);
-}
-
-static size_t index_bytes(size_t size) {
-  return sizeof(tarn__pool_index) + size * sizeof(uint32_t);
-}
-
-// Addresses are multiples of large powers of two: the high bits of the product
-// depend on all of theirs.
-static size_t home_of(const tarn__pool_index *index, tarn_addr address) {
-  uint64_t product = (address >> 4) * 0x9e3779b97f4a7c15u;
-  return (size_t)(product >> 32) & (index->size - 1);
-}
-
-static size_t next_of(const tarn__pool_index *index, size_t at) {
-  return (at + 1) & (index->size - 1);
-}
-
-static tarn__pool_piece *piece_in(const tarn__pool_pieces *pieces,
-                                  const tarn__pool_index *index, size_t at) {
-  return tarn__pieces_at(pieces, entry(index, at) - 1);
-}
-
-static inline void put_in(tarn__pool_index *index,
-                          const tarn__pool_piece *piece) {
-  size_t at = home_of(index, piece->address);
-  while (entry(index, at) != 0)
-    at = next_of(index, at);
-  set_entry(index, at, piece->id + 1);
-}
-
-void tarn__pieces_enter(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  put_in(index_of(pieces), piece);
-  tarn__ordered_note(&pieces->order, piece->id);
-}
-
-static bool index_at(const tarn__pool_pieces *pieces,
-                     const tarn__pool_index *index, tarn_addr address,
-                     size_t *out_at) {
-  if (index == NULL) return false;
-  size_t at = home_of(index, address);
-  for (; entry(index, at) != 0; at = next_of(index, at)) {
-    *out_at = at;
-    if (piece_in(pieces, index, at)->address == address) return true;
-  }
-  return false;
-}
 
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address) {
-  const tarn__pool_index *index = index_of(pieces);
-  size_t at = 0;
-  return index_at(pieces, index, address, &at) ? piece_in(pieces, index, at)
-                                               : NULL;
-}
-
-// An entry may be moved to where this has already looked, and is then missed.
-tarn__pool_piece *tarn__pieces_peek(const tarn__pool_pieces *pieces,
-                                    tarn_addr address) {
-  const tarn__pool_index *index = index_of(pieces);
+  const tarn__pool_index *index = tarn__index_of(pieces);
   if (index == NULL) return NULL;
-  size_t at = home_of(index, address);
-  for (uint32_t id = 0; (id = entry(index, at)) != 0; at = next_of(index, at)) {
-    tarn__pool_piece *piece = tarn__pieces_at(pieces, id - 1);
+  uint32_t hash = tarn__pieces_hash(address);
+  size_t mask = index->size - 1;
+  size_t at = hash & mask;
+  for (uint64_t entry = 0; (entry = tarn__index_entry(index, at)) != 0;
+       at = (at + 1) & mask) {
+    if (tarn__entry_hash(entry) != hash) continue;
+    tarn__pool_piece *piece = tarn__pieces_at(pieces, (uint32_t)entry - 1);
     if (tarn__piece_address(piece) == address) return piece;
   }
   return NULL;
 }
 
-// Closes the gap at |hole|: an entry behind it that could have been there moves
-// up, so that no search ends too early.
-static void close_gap(const tarn__pool_pieces *pieces, tarn__pool_index *index,
-                      size_t hole) {
-  size_t mask = index->size - 1;
-  for (size_t at = next_of(index, hole); entry(index, at) != 0;
-       at = next_of(index, at)) {
-    size_t home = home_of(index, piece_in(pieces, index, at)->address);
-    if (((at - home) & mask) < ((at - hole) & mask)) continue;
-    set_entry(index, hole, entry(index, at));
-    hole = at;
-  }
-  set_entry(index, hole, 0);
+static size_t index_bytes(size_t size) {
+  return sizeof(tarn__pool_index) + size * sizeof(uint64_t);
 }
 
 static bool grow_index(tarn__pool_pieces *pieces) {
-  tarn__pool_index *former = index_of(pieces);
+  tarn__pool_index *former = tarn__index_of(pieces);
   size_t size = former != NULL ? former->size * 2 : FIRST_INDEX;
   tarn__pool_index *grown = tarn__host_alloc(index_bytes(size));
   if (grown == NULL) return false;
   grown->former = former;
   grown->size = size;
   for (size_t at = 0; former != NULL && at < former->size; at++) {
-    if (entry(former, at) != 0) put_in(grown, piece_in(pieces, former, at));
+    uint64_t entry = tarn__index_entry(former, at);
+    if (entry != 0) tarn__index_put(grown, entry);
   }
   atomic_store_explicit(&pieces->index, grown, memory_order_release);
   return true;
@@ -158,76 +84,30 @@ void tarn__pieces_deinit(tarn__pool_pieces *pieces) {
     tarn__host_free_array(pieces->slabs[i], slab_size(i),
                           sizeof(tarn__pool_piece));
   }
-  free_indices(index_of(pieces));
+  free_indices(tarn__index_of(pieces));
   *pieces = (tarn__pool_pieces){.used = 0};
 }
 
 // --- taking and leaving ----------------------------------------------------
 
-// One that was never used. NULL: no host memory.
-static tarn__pool_piece *take_fresh(tarn__pool_pieces *pieces) {
-  tarn__pool_piece *piece = tarn__pieces_at(pieces, pieces->fresh);
-  if (piece == NULL) {
-    if (!add_slab(pieces)) return NULL;
-    piece = tarn__pieces_at(pieces, pieces->fresh);
-  }
-  piece->id = pieces->fresh++;
-  return piece;
-}
-
-static tarn__pool_piece *take_unused(tarn__pool_pieces *pieces) {
-  tarn__pool_piece *piece = pieces->unused;
-  pieces->unused = piece->next;
-  piece->next = NULL;
-  return piece;
-}
-
-static bool has_room(const tarn__pool_pieces *pieces) {
-  const tarn__pool_index *index = index_of(pieces);
-  return index != NULL && (pieces->used + 1) * 2 <= index->size;
+static bool lacks_slab(const tarn__pool_pieces *pieces) {
+  return pieces->unused == NULL &&
+         tarn__pieces_at(pieces, pieces->fresh) == NULL;
 }
 
 tarn__pool_piece *tarn__pieces_take(tarn__pool_pieces *pieces) {
-  // Half full at most, so that searches stay short.
-  if (!has_room(pieces) && !grow_index(pieces)) return NULL;
-  tarn__pool_piece *piece =
-      pieces->unused != NULL ? take_unused(pieces) : take_fresh(pieces);
-  if (piece != NULL) pieces->used++;
-  return piece;
-}
-
-static inline void take_out(const tarn__pool_pieces *pieces,
-                            const tarn__pool_piece *piece) {
-  tarn__pool_index *index = index_of(pieces);
-  size_t at = 0;
-  if (index_at(pieces, index, piece->address, &at)) {
-    close_gap(pieces, index, at);
+  if (!tarn__pieces_are_ready(pieces)) {
+    const tarn__pool_index *index = tarn__index_of(pieces);
+    bool full = index == NULL || (pieces->used + 1) * 2 > index->size;
+    if (full && !grow_index(pieces)) return NULL;
+    if (lacks_slab(pieces) && !add_slab(pieces)) return NULL;
   }
+  return tarn__pieces_take_ready(pieces);
 }
 
 void tarn__pieces_hide(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  take_out(pieces, piece);
+  tarn__pieces_take_out(pieces, piece);
   piece->ordered = false;
-}
-
-// All but the address, which others may be reading, and the generation.
-void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  enum { FROM = offsetof(tarn__pool_piece, size) };
-  tarn__pool_piece empty = {
-      .id = piece->id,
-      .generation = piece->generation,
-      .tag = piece->tag,
-      .next = pieces->unused,
-  };
-  tarn__piece_set_address(piece, 0);
-  memcpy((char *)piece + FROM, (char *)&empty + FROM, sizeof empty - FROM);
-  pieces->unused = piece;
-  pieces->used--;
-}
-
-void tarn__pieces_end(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  take_out(pieces, piece);
-  tarn__pieces_leave(pieces, piece);
 }
 
 // --- the streams that use a block -------------------------------------------

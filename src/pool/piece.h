@@ -7,15 +7,20 @@
 //   slabs  [ ptr ][ ptr ] ...          each twice as large as the one before
 //            │
 //            └► piece piece piece ...  never move, so lists may link them
-//   index  address ─► id               open addressing, for free by address
+//   index  address ─► id               open addressing, for free by address;
+//                                      the hash stands there, too, so that
+//                                      pieces that a search passes are not
+//                                      touched
 //   order  by address                  for addresses inside: ordered.h
 //
 // The pool's lock guards all of it. Without it, a thread may look for the piece
-// of a block that is its own, by id or address: tarn__pieces_at and _peek.
+// of a block that is its own, by id or address: tarn__pieces_at and _find.
 #ifndef TARN_POOL_PIECE_H_
 #define TARN_POOL_PIECE_H_
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "pool/ordered.h"
 #include "tarn/base.h"
@@ -58,7 +63,7 @@ TARN_MUST_CHECK tarn_status tarn__uses_settle(tarn_pool *pool,
 
 typedef struct tarn__pool_strategy tarn__pool_strategy;
 
-// A piece takes two cache lines; a hit reads and writes only the first.
+// A piece takes two cache lines. What a hit needs stands first.
 struct tarn__pool_piece {
   tarn_addr address;  // the usable bytes of a block
   size_t size;        // bytes from there on, as the strategy asked for
@@ -82,16 +87,16 @@ struct tarn__pool_piece {
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
+  tarn__pool_strategy *owner;
+
   uint64_t waits_on;  // serial of the stream in whose order its last use
                       // has ended, or the memory was allocated; 0: none
   uint64_t freed_on;  // while it is idle: serial of the stream of its
                       // last use; 0: no stream
-  tarn__pool_strategy *owner;
-
-  tarn_addr base;    // the allocation, at or below |address|; 0:
-                     // unused
-  size_t base_size;  // 0: memory of its owner, which accounts for it
-  void *home;        // the owner's own: where the piece belongs
+  tarn_addr base;     // the allocation, at or below |address|; 0:
+                      // unused
+  size_t base_size;   // 0: memory of its owner, which accounts for it
+  void *home;         // the owner's own: where the piece belongs
   struct tarn__pool_piece
       *next;  // in a list of the owner's, or of unused pieces
   union {
@@ -141,12 +146,13 @@ enum {
   TARN__SLABS = 25,  // as many as ids have room for
 };
 
-// Ids plus 1 by address; 0: empty. A table that has become too small stays
-// until the pool ends, since a thread may be reading it.
+// By address: its hash, and below that the id plus 1; 0: empty. A table that
+// has become too small stays until the pool ends, since a thread may be reading
+// it.
 typedef struct tarn__pool_index {
   struct tarn__pool_index *former;
   size_t size;  // a power of two
-  _Atomic uint32_t ids[];
+  _Atomic uint64_t entries[];
 } tarn__pool_index;
 
 typedef struct tarn__pool_pieces {
@@ -165,16 +171,19 @@ void tarn__pieces_deinit(tarn__pool_pieces *pieces);
 tarn__pool_piece *tarn__pieces_take(tarn__pool_pieces *pieces);
 
 // Makes it findable by address; it has its memory now. Cannot fail.
-void tarn__pieces_enter(tarn__pool_pieces *pieces, tarn__pool_piece *piece);
+static inline void tarn__pieces_enter(tarn__pool_pieces *pieces,
+                                      tarn__pool_piece *piece);
 
 // Takes it out of the index: the device may give its address to others now.
 void tarn__pieces_hide(tarn__pool_pieces *pieces, tarn__pool_piece *piece);
 
 // Makes it unused; it is not in the index.
-void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece);
+static inline void tarn__pieces_leave(tarn__pool_pieces *pieces,
+                                      tarn__pool_piece *piece);
 
 // Both at once.
-void tarn__pieces_end(tarn__pool_pieces *pieces, tarn__pool_piece *piece);
+static inline void tarn__pieces_end(tarn__pool_pieces *pieces,
+                                    tarn__pool_piece *piece);
 
 // How many ids there are: all below can be asked for.
 static inline size_t tarn__pieces_count(const tarn__pool_pieces *pieces) {
@@ -194,14 +203,11 @@ static inline tarn__pool_piece *tarn__pieces_at(const tarn__pool_pieces *pieces,
                        : NULL;
 }
 
-// By the address of its start, or NULL.
+// By the address of its start, or NULL. Needs no lock for the address of a live
+// block that the caller may free: then NULL may also say that other threads
+// have changed the index meanwhile, and for any other address the answer may be
+// wrong.
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
-                                    tarn_addr address);
-
-// The same without the lock, for the address of a live block that the caller
-// may free: its piece, or NULL, if other threads have changed the index
-// meanwhile. For any other address the answer may be wrong.
-tarn__pool_piece *tarn__pieces_peek(const tarn__pool_pieces *pieces,
                                     tarn_addr address);
 
 // The address, while another thread may change it; and the change.
@@ -212,6 +218,126 @@ static inline tarn_addr tarn__piece_address(const tarn__pool_piece *piece) {
 static inline void tarn__piece_set_address(tarn__pool_piece *piece,
                                            tarn_addr address) {
   __atomic_store_n(&piece->address, address, __ATOMIC_RELAXED);
+}
+
+// --- the short ways ---------------------------------------------------------
+//
+// Parts of each hit, so that their callers have them inside. Readers without
+// the lock see changes of the index in any order.
+
+static inline tarn__pool_index *tarn__index_of(
+    const tarn__pool_pieces *pieces) {
+  return atomic_load_explicit(&pieces->index, memory_order_acquire);
+}
+
+static inline uint64_t tarn__index_entry(const tarn__pool_index *index,
+                                         size_t at) {
+  return atomic_load_explicit(&index->entries[at], memory_order_relaxed);
+}
+
+static inline void tarn__index_set(tarn__pool_index *index, size_t at,
+                                   uint64_t entry) {
+  atomic_store_explicit(&index->entries[at], entry, memory_order_relaxed);
+}
+
+// Whether a piece can be taken without host memory. The index is half full at
+// most, so that searches stay short.
+static inline bool tarn__pieces_are_ready(const tarn__pool_pieces *pieces) {
+  const tarn__pool_index *index = tarn__index_of(pieces);
+  return index != NULL && (pieces->used + 1) * 2 <= index->size &&
+         (pieces->unused != NULL ||
+          tarn__pieces_at(pieces, pieces->fresh) != NULL);
+}
+
+// Takes one where that is so.
+static inline tarn__pool_piece *tarn__pieces_take_ready(
+    tarn__pool_pieces *pieces) {
+  tarn__pool_piece *piece = pieces->unused;
+  pieces->used++;
+  if (piece == NULL) {
+    piece = tarn__pieces_at(pieces, pieces->fresh);
+    piece->id = pieces->fresh++;
+    return piece;
+  }
+  pieces->unused = piece->next;
+  piece->next = NULL;
+  return piece;
+}
+
+// Addresses are multiples of large powers of two: the high bits of the product
+// depend on all of theirs.
+static inline uint32_t tarn__pieces_hash(tarn_addr address) {
+  return (uint32_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 32);
+}
+
+// What stands in the index.
+static inline uint64_t tarn__entry_of(const tarn__pool_piece *piece) {
+  return (uint64_t)tarn__pieces_hash(piece->address) << 32 | (piece->id + 1);
+}
+
+static inline uint32_t tarn__entry_hash(uint64_t entry) {
+  return (uint32_t)(entry >> 32);
+}
+
+// Puts |entry| into the first free place from its home on.
+static inline void tarn__index_put(tarn__pool_index *index, uint64_t entry) {
+  size_t mask = index->size - 1;
+  size_t at = tarn__entry_hash(entry) & mask;
+  while (tarn__index_entry(index, at) != 0)
+    at = (at + 1) & mask;
+  tarn__index_set(index, at, entry);
+}
+
+static inline void tarn__pieces_enter(tarn__pool_pieces *pieces,
+                                      tarn__pool_piece *piece) {
+  tarn__index_put(tarn__index_of(pieces), tarn__entry_of(piece));
+  tarn__ordered_note(&pieces->order, piece->id);
+}
+
+// Closes the gap at |hole|: an entry behind it that could have been there moves
+// up, so that no search ends too early.
+static inline void tarn__index_close(tarn__pool_index *index, size_t hole) {
+  size_t mask = index->size - 1;
+  size_t at = (hole + 1) & mask;
+  for (uint64_t entry = 0; (entry = tarn__index_entry(index, at)) != 0;
+       at = (at + 1) & mask) {
+    size_t home = tarn__entry_hash(entry) & mask;
+    if (((at - home) & mask) < ((at - hole) & mask)) continue;
+    tarn__index_set(index, hole, entry);
+    hole = at;
+  }
+  tarn__index_set(index, hole, 0);
+}
+
+static inline void tarn__pieces_take_out(tarn__pool_pieces *pieces,
+                                         const tarn__pool_piece *piece) {
+  tarn__pool_index *index = tarn__index_of(pieces);
+  uint64_t wanted = tarn__entry_of(piece);
+  size_t mask = index->size - 1;
+  size_t at = tarn__entry_hash(wanted) & mask;
+  uint64_t entry = 0;
+  while ((entry = tarn__index_entry(index, at)) != wanted && entry != 0)
+    at = (at + 1) & mask;
+  if (entry != 0) tarn__index_close(index, at);
+}
+
+// Clears all but the id, the generation and the tag. Others may be reading the
+// address.
+static inline void tarn__pieces_leave(tarn__pool_pieces *pieces,
+                                      tarn__pool_piece *piece) {
+  const size_t kept = offsetof(tarn__pool_piece, out);
+  tarn__piece_set_address(piece, 0);
+  piece->size = 0;
+  memset((char *)piece + kept, 0, sizeof *piece - kept);
+  piece->next = pieces->unused;
+  pieces->unused = piece;
+  pieces->used--;
+}
+
+static inline void tarn__pieces_end(tarn__pool_pieces *pieces,
+                                    tarn__pool_piece *piece) {
+  tarn__pieces_take_out(pieces, piece);
+  tarn__pieces_leave(pieces, piece);
 }
 
 // --- users ------------------------------------------------------------------

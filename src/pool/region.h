@@ -115,9 +115,9 @@ typedef struct tarn__pool_stripped {
 } tarn__pool_stripped;
 
 // Reserves a step of addresses: as many as there are already, so that they
-// double, but TARN__FIRST_STEP at least, or a part of a limit on them, and |most|
-// at most; or half as many, and so on, as the device has left, but not under
-// |least|. They begin at a multiple of |align| and of the page.
+// double, but TARN__FIRST_STEP at least, or a part of a limit on them, and
+// |most| at most; or half as many, and so on, as the device has left, but not
+// under |least|. They begin at a multiple of |align| and of the page.
 //
 // TARN_FULL  there are none left.
 TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__pool_regions *regions,

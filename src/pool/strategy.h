@@ -119,10 +119,20 @@ struct tarn__pool_strategy_type {
                       tarn__pool_request *request,
                       tarn__pool_piece **out_piece);
 
+  // The same for a plain hit: |size| bytes for the host, aligned as the device
+  // does, out of memory that no stream uses, without a call of the device and
+  // without host memory. NULL as an answer, or here: take will tell.
+  tarn__pool_piece *(*take_now)(tarn__pool_strategy *strategy, size_t size);
+
   // Takes a piece back whose block was freed.
   tarn_status (*give)(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
 
-  // The same once the strategy was replaced: it keeps nothing that it can give
+  // The same for a block that no stream has used, without a call of the device
+  // and without host memory. False: nothing has changed, and give is to be
+  // called. NULL where take_now is.
+  bool (*give_now)(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
+
+  // As give once the strategy was replaced: it keeps nothing that it can give
   // back to the device.
   tarn_status (*let_go)(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
 

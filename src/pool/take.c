@@ -61,11 +61,6 @@ tarn_status tarn__take_find(tarn_pool *pool, tarn__pool_request *request,
   return status == TARN_FULL ? make_room(pool, request, out_piece) : status;
 }
 
-// Not if the piece is larger than was asked for, or goes back to the device.
-static bool may_have_home(const tarn__pool_piece *piece) {
-  return piece->size <= TARN__LANE_LARGEST && piece->base_size == 0;
-}
-
 void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
                       tarn__pool_piece *piece) {
   if (request->asked) {
@@ -80,7 +75,7 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
   piece->noticed = request->noticed;
   piece->requested = request->size - request->guard;
   piece->counted = request->counted;
-  piece->lane = may_have_home(piece) ? request->lane : 0;
+  piece->lane = tarn__take_may_have_home(piece) ? request->lane : 0;
   tarn__front_count_live(pool, piece, request->asked);
   piece->live = true;
   if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {

@@ -79,6 +79,58 @@ static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
                             .generation = generation};
 }
 
+// --- plain requests ---------------------------------------------------------
+//
+// Most requests that no step expects are for the host, of a pool that neither
+// captures nor debugs nor writes events, and are served by memory that is
+// there. They take a short way: the same steps, without those that can have no
+// effect. Whatever is not that plain changes nothing there, and goes the long
+// way.
+
+// Each of these is hardly ever so, and all of them cost one branch.
+static inline bool tarn__take_is_plain(const tarn_pool *pool) {
+  uintptr_t layout = (uintptr_t)pool->cursor.layout;
+  uintptr_t debug = (uintptr_t)tarn__debug_of(pool);
+  uint32_t events = pool->stats.counters & TARN_COUNT_EVENTS;
+  return (layout | debug | events | pool->flags) == 0;
+}
+
+// Not if the piece is larger than was asked for, or goes back to the device.
+static inline bool tarn__take_may_have_home(const tarn__pool_piece *piece) {
+  return piece->size <= TARN__LANE_LARGEST && piece->base_size == 0;
+}
+
+// The lock is held. |home| NULL: none. False: it is not plain.
+static inline bool tarn__take_plain(tarn_pool *pool,
+                                    const tarn__pool_note *what,
+                                    const tarn__pool_lane *home,
+                                    tarn_block *out_block) {
+  tarn__pool_strategy *strategy = pool->current;
+  bool aligned = what->align <= pool->natural_align &&
+                 (what->align & (what->align - 1)) == 0;
+  if (!tarn__take_is_plain(pool) || what->size == 0 || !aligned ||
+      what->tag >= pool->tag_count || strategy->type->take_now == NULL ||
+      tarn__recorder_is_due(&pool->recorder)) {
+    return false;
+  }
+  tarn__pool_piece *piece = strategy->type->take_now(strategy, what->size);
+  if (piece == NULL) return false;
+  pool->stats.hits++;
+  pool->stats.allocs++;
+  if (++piece->generation == 0) piece->generation = 1;  // 0: no block
+  piece->tag = (uint16_t)what->tag;
+  piece->requested = what->size;
+  piece->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  if (tarn__take_may_have_home(piece)) piece->lane = tarn__lane_number(home);
+  piece->live = true;
+  tarn__front_count_live(pool, piece, false);
+  tarn__front_describe(pool, piece, out_block);
+  if (strategy->steps != 0 && piece->lane == 0) {
+    piece->noted = tarn__recorder_alloc(&pool->recorder, what);
+  }
+  return true;
+}
+
 // Serves a request that no step expects. Called with the lock, which is
 // released.
 TARN_MUST_CHECK tarn_status tarn__take_found(tarn_pool *pool,
