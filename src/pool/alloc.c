@@ -17,37 +17,6 @@ static inline bool take_if_expected(tarn_pool *pool,
   return true;
 }
 
-// Not part of the caller, which an expected request would have to pass.
-static __attribute__((noinline)) bool take_plain(tarn_pool *pool,
-                                                 const tarn__pool_note *what,
-                                                 const tarn__pool_lane *home,
-                                                 tarn_block *out_block) {
-  return tarn__take_plain(pool, what, home, out_block);
-}
-
-// A request that the host makes, the step expects, and the owner of the lock
-// makes costs nothing but this; a plain one little more.
-static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
-                                const tarn_stream *stream, tarn_tag tag,
-                                tarn_block *out_block) {
-  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
-  if (slot == NULL) return false;
-  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-  bool taken = take_if_expected(pool, &what, out_block) ||
-               take_plain(pool, &what, NULL, out_block);
-  tarn__biased_lock_leave_owned(slot);
-  return taken;
-}
-
-// Without the lock, or as its owner.
-static inline bool take_quickly(tarn_pool *pool, size_t size, size_t align,
-                                const tarn_stream *stream, tarn_tag tag,
-                                tarn_block *out_block) {
-  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-  return take_at_once(pool, size, align, stream, tag, out_block) ||
-         (stream == NULL && tarn__lane_take(pool, &what, out_block));
-}
-
 // The request may be expected after all: by a step that begins here, or after
 // events that occurred early. If not, it is a miss.
 static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
@@ -106,13 +75,13 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   }
   tarn__pool_lane *home = NULL;
   tarn__biased_lock_enter(&pool->lock);
-  bool served =
-      take_if_expected(pool, &what, out_block) ||
-      take_in_lane(pool, &what, &home, out_block) ||
-      (what.serial == 0 && take_plain(pool, &what, home, out_block)) ||
-      (tarn__step_cursor_turn(&pool->cursor) &&
-       take_if_expected(pool, &what, out_block)) ||
-      take_unexpected(pool, &what, out_block);
+  bool served = take_if_expected(pool, &what, out_block) ||
+                take_in_lane(pool, &what, &home, out_block) ||
+                (what.serial == 0 &&
+                 tarn__take_plain(pool, size, align, tag, home, out_block)) ||
+                (tarn__step_cursor_turn(&pool->cursor) &&
+                 take_if_expected(pool, &what, out_block)) ||
+                take_unexpected(pool, &what, out_block);
   if (!served) {
     tarn__pool_request request = request_of(pool, &what);
     request.lane = tarn__lane_number(home);
@@ -122,11 +91,46 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   return TARN_OK;
 }
 
+// Of the owner of the lock, who is inside. Not part of its caller, which an
+// expected request would have to pass.
+static __attribute__((noinline)) tarn_status take_plain(
+    tarn_pool *pool, size_t size, size_t align, tarn_tag tag,
+    tarn_block *out_block, tarn__owner_slot *slot) {
+  bool taken = tarn__take_plain(pool, size, align, tag, NULL, out_block);
+  tarn__biased_lock_leave_owned(slot);
+  return taken ? TARN_OK : take_any(pool, size, align, NULL, tag, out_block);
+}
+
+// Of a thread that does not own the lock.
+static __attribute__((noinline)) tarn_status take_shared(
+    tarn_pool *pool, size_t size, size_t align, tarn_stream *stream,
+    tarn_tag tag, tarn_block *out_block) {
+  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
+  return stream == NULL && tarn__lane_take(pool, &what, out_block)
+             ? TARN_OK
+             : take_any(pool, size, align, stream, tag, out_block);
+}
+
+// A request that the host makes, the step expects, and the owner of the lock
+// makes costs nothing but this; a plain one little more.
+static inline tarn_status take(tarn_pool *pool, size_t size, size_t align,
+                               tarn_stream *stream, tarn_tag tag,
+                               tarn_block *out_block) {
+  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (slot == NULL) {
+    return take_shared(pool, size, align, stream, tag, out_block);
+  }
+  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
+  if (!take_if_expected(pool, &what, out_block)) {
+    return take_plain(pool, size, align, tag, out_block, slot);
+  }
+  tarn__biased_lock_leave_owned(slot);
+  return TARN_OK;
+}
+
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
                             tarn_stream *stream, tarn_block *out_block) {
-  return take_quickly(pool, size, align, stream, 0, out_block)
-             ? TARN_OK
-             : take_any(pool, size, align, stream, 0, out_block);
+  return take(pool, size, align, stream, 0, out_block);
 }
 
 // Requests with flags or a user pointer, and wrong ones, go to tarn__take_with.
@@ -136,8 +140,6 @@ tarn_status tarn_pool_alloc_with(tarn_pool *pool,
   const tarn_alloc_options *o = options;
   bool plain = o != NULL && o->struct_size == sizeof *o && o->flags == 0 &&
                o->user == NULL;
-  if (!plain) return tarn__take_with(pool, options, out_block);
-  return take_quickly(pool, o->size, o->align, o->stream, o->tag, out_block)
-             ? TARN_OK
-             : take_any(pool, o->size, o->align, o->stream, o->tag, out_block);
+  return plain ? take(pool, o->size, o->align, o->stream, o->tag, out_block)
+               : tarn__take_with(pool, options, out_block);
 }

@@ -239,8 +239,10 @@ static void end_moves(tarn__pool_arena *self, const strip_list *strips,
   tarn_pool_stats *stats = &self->base.pool->stats;
   size_t size = 0;
   if (strips->count == 0) return;
-  for (size_t i = 0; i < strips->count; i++)
-    size += strips->list[i].extent->size;
+  for (size_t i = 0; i < strips->count; i++) {
+    const tarn__pool_stripped *stripped = &strips->list[i];
+    if (stripped->end != TARN__STRIP_KEPT) size += stripped->extent->size;
+  }
   tarn__pool_moment end = moment_of(self);
   uint64_t took_ns = end.now_ns - begin_ns;
   stats->moved_bytes += size;

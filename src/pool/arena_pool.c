@@ -281,7 +281,7 @@ static bool give_now(tarn__pool_strategy *strategy, tarn__pool_piece *piece) {
   __builtin_prefetch(e);
   tarn__freed_note(&strategy->pool->freed, piece);
   tarn__pieces_end(&strategy->pool->pieces, piece);
-  (void)tarn__extents_give(zone, e, 0);
+  if (!tarn__extents_give_now(zone, e)) (void)tarn__extents_give(zone, e, 0);
   return true;
 }
 

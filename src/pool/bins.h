@@ -105,7 +105,8 @@ static inline void tarn__bins_enter(tarn__pool_bins *bins, tarn__pool_extent *e,
 static inline void tarn__bins_leave(tarn__pool_bins *bins,
                                     tarn__pool_extent *e) {
   unsigned bin = e->bin;
-  tarn_list_del(&e->node);
+  e->node.prev->next = e->node.next;
+  e->node.next->prev = e->node.prev;
   uint64_t empty = tarn_list_empty(&bins->lists[bin]) ? 1 : 0;
   uint64_t word = bins->words[bin / 64] & ~(empty << bin % 64);
   uint64_t none = word == 0 ? 1 : 0;

@@ -13,10 +13,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 
-enum {
-  SLAB = 64,  // nodes that are made at a time
-  SPARE = 6,  // nodes that one call may need
-};
+enum { SLAB = 64 };  // nodes that are made at a time
 
 // Ends behind every address that a driver has reason to give, and before sums
 // overflow.
@@ -30,12 +27,6 @@ typedef struct tarn__pool_extent_slab {
 
 // --- nodes and bins --------------------------------------------------------
 
-static void add_node(tarn__pool_extents *extents, tarn__pool_extent *node) {
-  node->after = extents->unused;
-  extents->unused = node;
-  extents->spare++;
-}
-
 static bool add_slab(tarn__pool_extents *extents) {
   const uintptr_t line = sizeof(tarn__pool_extent);
   extent_slab *slab = tarn__host_alloc(sizeof *slab);
@@ -45,22 +36,8 @@ static bool add_slab(tarn__pool_extents *extents) {
   size_t skipped = (size_t)(-(uintptr_t)slab->room & (line - 1));
   tarn__pool_extent *nodes = (tarn__pool_extent *)(void *)&slab->room[skipped];
   for (size_t i = SLAB; i-- > 0;)
-    add_node(extents, &nodes[i]);
+    tarn__row_add_node(extents, &nodes[i]);
   return true;
-}
-
-static tarn__pool_extent *take_node(tarn__pool_extents *extents) {
-  tarn__pool_extent *node = extents->unused;
-  extents->unused = node->after;
-  extents->spare--;
-  return node;
-}
-
-// |e| has become a part of |whole|.
-static void end_node(tarn__pool_extents *extents, tarn__pool_extent *e,
-                     tarn__pool_extent *whole) {
-  if (extents->hand == e) extents->hand = whole;
-  add_node(extents, e);
 }
 
 tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
@@ -102,7 +79,7 @@ static bool have_nodes(tarn__pool_extents *extents, size_t count) {
 }
 
 bool tarn__extents_reserve(tarn__pool_extents *extents, uint64_t serial) {
-  if (!have_nodes(extents, SPARE)) return false;
+  if (!have_nodes(extents, TARN__SPARE_NODES)) return false;
   return tarn__row_bins(extents, serial) != NULL || make_bins(extents, serial);
 }
 
@@ -130,7 +107,7 @@ static void unhang(tarn__pool_extents *extents, tarn__pool_extent *e) {
 
 tarn__pool_extent *tarn__row_cut(tarn__pool_extents *extents,
                                  tarn__pool_extent *e, uint64_t offset) {
-  tarn__pool_extent *rest = take_node(extents);
+  tarn__pool_extent *rest = tarn__row_new_node(extents);
   *rest = (tarn__pool_extent){
       .offset = offset,
       .size = (size_t)(tarn__extent_end(e) - offset),
@@ -151,7 +128,7 @@ void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e) {
   e->size += gone->size;
   e->after = gone->after;
   if (e->after != NULL) e->after->before = e;
-  end_node(extents, gone, e);
+  tarn__row_end_node(extents, gone, e);
 }
 
 static bool can_join(const tarn__pool_extent *a, const tarn__pool_extent *b) {
@@ -222,7 +199,7 @@ tarn_status tarn__extents_init(tarn__pool_extents *extents, size_t granule,
     return TARN_E_NOMEM;
   }
   tarn__bins_init(extents->bins, 0, granule);
-  extents->first = take_node(extents);
+  extents->first = tarn__row_new_node(extents);
   *extents->first = (tarn__pool_extent){.size = SPACE};
   return TARN_OK;
 }
@@ -295,30 +272,6 @@ void tarn__extents_remove(tarn__pool_extents *extents,
 
 // --- blocks ----------------------------------------------------------------
 
-// The beginning of the hole |e|, which keeps its node and mostly its bin.
-static inline tarn__pool_extent *take_beginning(tarn__pool_extents *extents,
-                                                tarn__pool_extent *e,
-                                                size_t size) {
-  if (e->size == size) {
-    tarn__bins_unhang(e->bins, e);
-    e->bins = NULL;
-    e->kind = TARN__EXTENT_TAKEN;
-    return e;
-  }
-  tarn__pool_extent *taken = take_node(extents);
-  *taken = (tarn__pool_extent){.offset = e->offset,
-                               .size = size,
-                               .before = e->before,
-                               .after = e,
-                               .kind = TARN__EXTENT_TAKEN};
-  e->before->after = taken;
-  e->before = taken;
-  e->offset += size;
-  tarn__bins_resize(e->bins, e, e->size - size);
-  return taken;
-}
-
-// Behind a wall the node stays: others know it.
 static tarn__pool_extent *take_from(tarn__pool_extents *extents,
                                     const tarn__pool_bins *bins, size_t size,
                                     size_t align, uint64_t *out_serial) {
@@ -327,8 +280,8 @@ static tarn__pool_extent *take_from(tarn__pool_extents *extents,
   uint64_t offset = tarn__align_up(e->offset, align);
   *out_serial = bins->serial;
   extents->taken_bytes += size;
-  return offset == e->offset && !e->wall
-             ? take_beginning(extents, e, size)
+  return offset == e->offset
+             ? tarn__row_take_beginning(extents, e, size)
              : tarn__row_carve(extents, e, offset, offset + size);
 }
 
@@ -344,18 +297,6 @@ tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
   return e;
 }
 
-// Without what reserve would add: it answers NULL where nodes are few.
-tarn__pool_extent *tarn__extents_take_now(tarn__pool_extents *extents,
-                                          size_t size) {
-  if (extents->spare < SPARE + extents->promised + extents->set_aside) {
-    return NULL;
-  }
-  tarn__pool_extent *e = tarn__bins_closest(extents->bins, size);
-  if (e == NULL || e->wall) return NULL;
-  extents->taken_bytes += size;
-  return take_beginning(extents, e, size);
-}
-
 tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
                                           size_t size, size_t align,
                                           uint64_t *out_serial) {
@@ -367,66 +308,11 @@ tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
   return e;
 }
 
-// A hole beside |e|, with or without a wall between them. |*out_simple|: not if
-// it hangs elsewhere than in |bins|, so that which of the two they join in has
-// to be seen.
-static bool is_hole(const tarn__pool_extent *e, const tarn__pool_bins *bins,
-                    bool *out_simple) {
-  bool hole = e != NULL && e->kind == TARN__EXTENT_OPEN;
-  if (hole && e->bins != bins) *out_simple = false;
-  return hole;
-}
-
-// Appends the taken |e| to the hole before it, and the hole behind, if |both|.
-static tarn__pool_extent *append(tarn__pool_extents *extents,
-                                 tarn__pool_extent *e, bool both) {
-  tarn__pool_extent *hole = e->before;
-  tarn__pool_extent *last = e;
-  size_t size = hole->size + e->size;
-  if (both) {
-    last = e->after;
-    size += last->size;
-    tarn__bins_unhang(last->bins, last);
-  }
-  hole->after = last->after;
-  if (hole->after != NULL) hole->after->before = hole;
-  if (both) end_node(extents, last, hole);
-  end_node(extents, e, hole);
-  tarn__bins_resize(hole->bins, hole, size);
-  return hole;
-}
-
-// Puts it in front of the hole behind it.
-static tarn__pool_extent *prepend(tarn__pool_extents *extents,
-                                  tarn__pool_extent *e) {
-  tarn__pool_extent *hole = e->after;
-  hole->offset = e->offset;
-  hole->before = e->before;
-  hole->before->after = hole;
-  tarn__bins_resize(hole->bins, hole, hole->size + e->size);
-  end_node(extents, e, hole);
-  return hole;
-}
-
 tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
                                       tarn__pool_extent *extent,
                                       uint64_t serial) {
-  tarn__pool_extent *e = extent;
-  bool simple = true;
-  tarn__pool_bins *bins =
-      serial == 0 ? extents->bins : tarn__row_bins(extents, serial);
-  bool before = is_hole(e->before, bins, &simple) && !e->wall;
-  bool after = is_hole(e->after, bins, &simple) && !e->after->wall;
-  // Behind a wall the node stays: others know it.
-  if (after && !before && e->wall) simple = false;
-  if (!simple) return tarn__row_end(extents, e, TARN__EXTENT_OPEN, bins);
-  extents->taken_bytes -= e->size;
-  if (before) return append(extents, e, after);
-  if (after) return prepend(extents, e);
-  e->kind = TARN__EXTENT_OPEN;
-  e->bins = bins;
-  tarn__bins_hang(bins, e);
-  return e;
+  return tarn__row_end(extents, extent, TARN__EXTENT_OPEN,
+                       tarn__row_bins(extents, serial));
 }
 
 void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,

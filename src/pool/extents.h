@@ -62,8 +62,8 @@ static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
   return first;
 }
 
-// Nodes that the end of a claim may need.
-enum { TARN__PROMISED = 2 };
+// Nodes that one call may need, and that the end of a claim may.
+enum { TARN__SPARE_NODES = 6, TARN__PROMISED = 2 };
 
 typedef struct tarn__pool_extents {
   size_t granule;  // offsets and sizes are multiples of it; a power of two
@@ -124,12 +124,7 @@ tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
                                       size_t align, uint64_t serial,
                                       uint64_t *out_serial);
 
-// The same out of unused holes, for a multiple of the granule, and aligned to
-// that. NULL also where tarn__extents_reserve is needed first.
-tarn__pool_extent *tarn__extents_take_now(tarn__pool_extents *extents,
-                                          size_t size);
-
-// The same as tarn__extents_take out of the holes of any stream.
+// The same out of the holes of any stream.
 tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
                                           size_t size, size_t align,
                                           uint64_t *out_serial);
@@ -308,5 +303,135 @@ tarn__pool_extent *tarn__row_end(tarn__pool_extents *extents,
 tarn__pool_extent *tarn__row_carve(tarn__pool_extents *extents,
                                    tarn__pool_extent *e, uint64_t from,
                                    uint64_t to);
+
+// --- the short ways ---------------------------------------------------------
+//
+// Most blocks are cut out of the beginning of an unused hole and join unused
+// holes again. These do it where nothing else has to be looked at, and change
+// nothing where something has. Parts of each hit, so that their callers have
+// them inside.
+
+static inline void tarn__row_add_node(tarn__pool_extents *extents,
+                                      tarn__pool_extent *node) {
+  node->after = extents->unused;
+  extents->unused = node;
+  extents->spare++;
+}
+
+static inline tarn__pool_extent *tarn__row_new_node(
+    tarn__pool_extents *extents) {
+  tarn__pool_extent *node = extents->unused;
+  extents->unused = node->after;
+  extents->spare--;
+  return node;
+}
+
+// |e| has become a part of |whole|.
+static inline void tarn__row_end_node(tarn__pool_extents *extents,
+                                      tarn__pool_extent *e,
+                                      tarn__pool_extent *whole) {
+  if (extents->hand == e) extents->hand = whole;
+  tarn__row_add_node(extents, e);
+}
+
+// The beginning of the hole |e|. Behind a wall the node stays there, since
+// others know it; else the rest keeps it, and mostly its bin.
+static inline tarn__pool_extent *tarn__row_take_beginning(
+    tarn__pool_extents *extents, tarn__pool_extent *e, size_t size) {
+  if (e->size == size || e->wall) {
+    return tarn__row_carve(extents, e, e->offset, e->offset + size);
+  }
+  tarn__pool_extent *taken = tarn__row_new_node(extents);
+  taken->offset = e->offset;
+  taken->size = size;
+  taken->before = e->before;
+  taken->after = e;
+  taken->bins = NULL;
+  taken->kind = TARN__EXTENT_TAKEN;
+  taken->wall = false;
+  e->before->after = taken;
+  e->before = taken;
+  e->offset += size;
+  tarn__bins_resize(e->bins, e, e->size - size);
+  return taken;
+}
+
+// Takes |size| bytes, a multiple of the granule, out of an unused hole. NULL:
+// tarn__extents_reserve and tarn__extents_take will tell.
+static inline tarn__pool_extent *tarn__extents_take_now(
+    tarn__pool_extents *extents, size_t size) {
+  size_t nodes = TARN__SPARE_NODES + extents->promised + extents->set_aside;
+  if (extents->spare < nodes) return NULL;
+  tarn__pool_extent *e = tarn__bins_closest(extents->bins, size);
+  if (e == NULL) return NULL;
+  extents->taken_bytes += size;
+  return tarn__row_take_beginning(extents, e, size);
+}
+
+// Whether |e| is a hole that hangs in |bins|; |*out_other|: or elsewhere.
+static inline bool tarn__row_is_hole(const tarn__pool_extent *e,
+                                     const tarn__pool_bins *bins,
+                                     bool *out_other) {
+  if (e->kind != TARN__EXTENT_OPEN) return false;
+  *out_other |= e->bins != bins;
+  return true;
+}
+
+// Appends the taken |e| to the hole before it, and to that the hole behind, if
+// |both|.
+static inline void tarn__row_append(tarn__pool_extents *extents,
+                                    tarn__pool_extent *e, bool both) {
+  tarn__pool_extent *hole = e->before;
+  tarn__pool_extent *next = e->after;
+  size_t size = hole->size + e->size;
+  tarn__row_end_node(extents, e, hole);
+  if (both) {
+    tarn__pool_extent *last = next;
+    size += last->size;
+    next = last->after;
+    tarn__bins_unhang(last->bins, last);
+    tarn__row_end_node(extents, last, hole);
+  }
+  hole->after = next;
+  if (next != NULL) next->before = hole;
+  tarn__bins_resize(hole->bins, hole, size);
+}
+
+// Puts it in front of the hole behind it.
+static inline void tarn__row_prepend(tarn__pool_extents *extents,
+                                     tarn__pool_extent *e) {
+  tarn__pool_extent *hole = e->after;
+  hole->offset = e->offset;
+  hole->before = e->before;
+  hole->before->after = hole;
+  tarn__bins_resize(hole->bins, hole, hole->size + e->size);
+  tarn__row_end_node(extents, e, hole);
+}
+
+// Opens a taken extent that no stream uses. False: tarn__extents_give will
+// tell.
+static inline bool tarn__extents_give_now(tarn__pool_extents *extents,
+                                          tarn__pool_extent *e) {
+  tarn__pool_bins *bins = extents->bins;
+  const tarn__pool_extent *before = e->before;
+  const tarn__pool_extent *after = e->after;
+  // Behind a wall the node stays: others know it.
+  bool other = e->wall || before == NULL || after == NULL;
+  if (other) return false;
+  bool joins_before = tarn__row_is_hole(before, bins, &other);
+  bool joins_after = tarn__row_is_hole(after, bins, &other) && !after->wall;
+  if (other) return false;
+  extents->taken_bytes -= e->size;
+  if (joins_before) {
+    tarn__row_append(extents, e, joins_after);
+  } else if (joins_after) {
+    tarn__row_prepend(extents, e);
+  } else {
+    e->kind = TARN__EXTENT_OPEN;
+    e->bins = bins;
+    tarn__bins_hang(bins, e);
+  }
+  return true;
+}
 
 #endif  // TARN_POOL_EXTENTS_H_

@@ -121,16 +121,17 @@ static inline tarn__pool_piece *find_plain(const tarn_pool *pool, freed what) {
                         piece->address != block->address)) {
     return NULL;
   }
-  bool is_plain = !piece->resizing && !piece->captured && !piece->noticed &&
-                  !piece->deferred && piece->marks == 0 &&
-                  piece->waits_on == 0 && piece->sleeper == NULL &&
-                  !tarn__uses_any(&piece->uses) &&
-                  piece->owner == pool->current;
+  // Each of these is hardly ever so, and all of them cost two branches.
+  int marked = piece->resizing | piece->captured | piece->noticed |
+               piece->deferred | piece->marks;
+  uint64_t others =
+      piece->waits_on | piece->uses.first | (uint64_t)(uintptr_t)piece->sleeper;
+  bool is_plain = marked == 0 && others == 0 && piece->owner == pool->current;
   return is_plain && tarn__piece_leave_home(piece) ? piece : NULL;
 }
 
 // The free of a plain request (take.h), likewise. False: it is not plain.
-static __attribute__((noinline)) bool give_plain(tarn_pool *pool, freed what) {
+static inline bool give_plain(tarn_pool *pool, freed what) {
   tarn__pool_strategy *strategy = pool->current;
   if (!tarn__take_is_plain(pool) || strategy->type->give_now == NULL) {
     return false;
@@ -190,28 +191,38 @@ static inline bool give_in_lane(tarn_pool *pool, freed what,
   return gift != TARN__LANE_REFUSED;
 }
 
-static inline bool give_at_once(tarn_pool *pool, freed what,
-                                const tarn_stream *stream) {
-  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
-  if (slot == NULL) return false;
-  bool given = give_expected(pool, what, 0) || give_plain(pool, what);
+// Of the owner of the lock, who is inside. Not part of its caller, which an
+// expected free would have to pass.
+static __attribute__((noinline)) tarn_status give_owned(
+    tarn_pool *pool, freed what, tarn__owner_slot *slot) {
+  bool given = give_plain(pool, what);
   tarn__biased_lock_leave_owned(slot);
-  return given;
+  return given ? TARN_OK : give_any(pool, what, NULL);
+}
+
+// Of a thread that does not own the lock.
+static __attribute__((noinline)) tarn_status give_shared(tarn_pool *pool,
+                                                         freed what,
+                                                         tarn_stream *stream) {
+  return give_in_lane(pool, what, stream) ? TARN_OK
+                                          : give_any(pool, what, stream);
+}
+
+static inline tarn_status give(tarn_pool *pool, freed what,
+                               tarn_stream *stream) {
+  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (slot == NULL) return give_shared(pool, what, stream);
+  if (!give_expected(pool, what, 0)) return give_owned(pool, what, slot);
+  tarn__biased_lock_leave_owned(slot);
+  return TARN_OK;
 }
 
 tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
-  freed what = {.block = block};
-  return give_at_once(block->pool, what, stream) ||
-                 give_in_lane(block->pool, what, stream)
-             ? TARN_OK
-             : give_any(block->pool, what, stream);
+  return give(block->pool, (freed){.block = block}, stream);
 }
 
 tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                    tarn_stream *stream) {
-  freed what = {.address = address};
-  return give_at_once(pool, what, stream) || give_in_lane(pool, what, stream)
-             ? TARN_OK
-             : give_any(pool, what, stream);
+  return give(pool, (freed){.address = address}, stream);
 }

@@ -98,7 +98,7 @@ static bool lacks_slab(const tarn__pool_pieces *pieces) {
 tarn__pool_piece *tarn__pieces_take(tarn__pool_pieces *pieces) {
   if (!tarn__pieces_are_ready(pieces)) {
     const tarn__pool_index *index = tarn__index_of(pieces);
-    bool full = index == NULL || (pieces->used + 1) * 2 > index->size;
+    bool full = index == NULL || (pieces->used + 1) * 4 > index->size;
     if (full && !grow_index(pieces)) return NULL;
     if (lacks_slab(pieces) && !add_slab(pieces)) return NULL;
   }

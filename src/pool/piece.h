@@ -240,11 +240,11 @@ static inline void tarn__index_set(tarn__pool_index *index, size_t at,
   atomic_store_explicit(&index->entries[at], entry, memory_order_relaxed);
 }
 
-// Whether a piece can be taken without host memory. The index is half full at
-// most, so that searches stay short.
+// Whether a piece can be taken without host memory. The index is a quarter full
+// at most, so that searches stay short.
 static inline bool tarn__pieces_are_ready(const tarn__pool_pieces *pieces) {
   const tarn__pool_index *index = tarn__index_of(pieces);
-  return index != NULL && (pieces->used + 1) * 2 <= index->size &&
+  return index != NULL && (pieces->used + 1) * 4 <= index->size &&
          (pieces->unused != NULL ||
           tarn__pieces_at(pieces, pieces->fresh) != NULL);
 }

@@ -101,32 +101,31 @@ static inline bool tarn__take_may_have_home(const tarn__pool_piece *piece) {
 }
 
 // The lock is held. |home| NULL: none. False: it is not plain.
-static inline bool tarn__take_plain(tarn_pool *pool,
-                                    const tarn__pool_note *what,
-                                    const tarn__pool_lane *home,
+static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
+                                    tarn_tag tag, const tarn__pool_lane *home,
                                     tarn_block *out_block) {
   tarn__pool_strategy *strategy = pool->current;
-  bool aligned = what->align <= pool->natural_align &&
-                 (what->align & (what->align - 1)) == 0;
-  if (!tarn__take_is_plain(pool) || what->size == 0 || !aligned ||
-      what->tag >= pool->tag_count || strategy->type->take_now == NULL ||
+  bool fits = align <= pool->natural_align && (align & (align - 1)) == 0 &&
+              size != 0 && tag < pool->tag_count;
+  if (!fits || !tarn__take_is_plain(pool) || strategy->type->take_now == NULL ||
       tarn__recorder_is_due(&pool->recorder)) {
     return false;
   }
-  tarn__pool_piece *piece = strategy->type->take_now(strategy, what->size);
+  tarn__pool_piece *piece = strategy->type->take_now(strategy, size);
   if (piece == NULL) return false;
   pool->stats.hits++;
   pool->stats.allocs++;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
-  piece->tag = (uint16_t)what->tag;
-  piece->requested = what->size;
+  piece->tag = (uint16_t)tag;
+  piece->requested = size;
   piece->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   if (tarn__take_may_have_home(piece)) piece->lane = tarn__lane_number(home);
   piece->live = true;
   tarn__front_count_live(pool, piece, false);
   tarn__front_describe(pool, piece, out_block);
   if (strategy->steps != 0 && piece->lane == 0) {
-    piece->noted = tarn__recorder_alloc(&pool->recorder, what);
+    tarn__pool_note what = {.size = size, .align = align, .tag = tag};
+    piece->noted = tarn__recorder_alloc(&pool->recorder, &what);
   }
   return true;
 }

@@ -263,7 +263,7 @@ TEST(a_trim_forgets_sizes_that_are_not_out) {
   // Records of pieces stay for the next ones, in slabs of twice the size each,
   // and so do outgrown indices; classes do not.
   size_t records = (256 + 512) * sizeof(tarn__pool_piece) +
-                   (512 + 1024 + 2048) * sizeof(uint32_t) + 512;
+                   (512 + 1024 + 2048 + 4096) * sizeof(uint64_t) + 512;
   ck_assert_uint_le(tarn_host_memory(), held + records);
   assert_ok(tarn__front_check(pool));
   give(kept);
