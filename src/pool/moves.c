@@ -12,9 +12,9 @@
 
 enum {
   TRIES = 5,
-  HOST_NS = 5000,       // a page of the system's, of which every byte was used
+  HOST_NS = 10000,      // a page of the system's, of which all was used
   HOST_MOST = 4,        // times that: a longer move was interrupted
-  SERVED_NS = 50,       // that a request pays: about half of what it takes
+  SERVED_NS = 20,       // that a request pays: a third of what it takes
   PARTS_OF_TIME = 100,  // one part of it may be spent on moves
 };
 

@@ -76,7 +76,7 @@ struct tarn__pool_dry {
 
 TEST(requests_pay) {
   struct tarn__pool_dry some_dry = {0};
-  enum { PAYS = 50 };
+  enum { PAYS = 20 };
   const tarn__pool_supply dry = {.dry = &some_dry};
   tarn__pool_moves moves;
   tarn__moves_init(&moves, PRICE, &dry);
@@ -285,7 +285,7 @@ TEST(what_does_not_repeat_gets_room) {
   size_t held = hold_at_random(p.pool);
   tarn_pool_stats stats = stats_of(p.pool);
   size_t page = arena_of(&p)->regions.page;
-  size_t paid = stats.live_peak_bytes + stats.allocs * 50 / 5000 * page;
+  size_t paid = stats.live_peak_bytes + stats.allocs * 20 / 5000 * page;
   ck_assert_uint_gt(held, stats.live_peak_bytes / 100 * 102 + 2 * MIB);
   ck_assert_uint_le(held, stats.live_peak_bytes / 2 * 3);
   ck_assert_uint_gt(stats.moved_bytes, 0);
