@@ -44,10 +44,10 @@ struct tarn__pool_extent {
     void *taker;     // TAKEN: for the owner's use
   };
   tarn__pool_bins *bins;  // OPEN: where it hangs; else NULL
-  uint16_t bin;           // OPEN: the one of them
-  uint8_t kind;           // a tarn__pool_extent_kind
-  bool wall;  // never joined with its predecessor: another allocation of the
-              // device, or another reserved range, begins here
+  tarn__pool_extent_kind kind;
+  uint16_t bin;  // OPEN: the one of them
+  bool wall;     // never joined with its predecessor: another allocation of the
+                 // device, or another reserved range, begins here
 };
 
 _Static_assert(sizeof(tarn__pool_extent) == 64, "an extent is a line");
