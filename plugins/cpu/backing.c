@@ -76,6 +76,10 @@ void tarn__cpu_backing_drop_all(void) {
 
 // --- put and take ----------------------------------------------------------
 
+bool tarn__cpu_backing_is_zeros(const tarn__cpu_backing *backing) {
+  return backing->fd < 0 && backing->park == NULL;
+}
+
 static bool unpark(tarn__cpu_backing *backing, void *at) {
   if (!tarn__os_relocate(backing->park, at, backing->size)) return false;
   tarn__os_unmap(backing->park, backing->size);

@@ -37,6 +37,9 @@ tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle);
 // mapped it stays.
 void tarn__cpu_backing_drop(tarn__cpu_backing *backing);
 
+// Whether all of it is zero now; it is not mapped.
+bool tarn__cpu_backing_is_zeros(const tarn__cpu_backing *backing);
+
 // Maps it at reserved addresses, without access at first. False with errno if
 // the kernel refuses.
 //

@@ -88,6 +88,21 @@ bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base, size_t *out_size);
 // Frees all ranges and memory that are left.
 void tarn__cpu_range_forget(void);
 
+// What has become of pages that were mapped for callers.
+typedef enum tarn__cpu_pages {
+  TARN__CPU_PAGES_GONE,   // given back, or moved away
+  TARN__CPU_PAGES_FRESH,  // there, and zero
+  TARN__CPU_PAGES_USED,   // there; they may hold anything
+} tarn__cpu_pages;
+
+// memory.c: |watch| is told of all mapped pages from now on, before callers get
+// them, and before others can have their addresses. It is called with a lock
+// held and must not call the library. To be set once, before there are any.
+typedef void tarn__cpu_watch_fn(uint64_t addr, size_t size,
+                                tarn__cpu_pages what);
+void tarn__cpu_watch(tarn__cpu_watch_fn *watch);
+void tarn__cpu_tell(uint64_t addr, size_t size, tarn__cpu_pages what);
+
 // pointer.c: ends all registrations that are left.
 void tarn__cpu_pointer_forget(void);
 

@@ -21,15 +21,29 @@ enum {
   MAP_FROM_SIZE = 128 << 10  // where the C library, too, begins to map
 };
 
+static tarn__cpu_watch_fn *watcher;
+
+void tarn__cpu_watch(tarn__cpu_watch_fn *watch) {
+  watcher = watch;
+}
+
+void tarn__cpu_tell(uint64_t addr, size_t size, tarn__cpu_pages what) {
+  if (watcher != NULL) watcher(addr, size, what);
+}
+
 static void *take_pages(size_t size, size_t align) {
   size_t whole = 0;
   if (!tarn_size_align_up(size, tarn__os_page(), &whole)) return NULL;
-  return tarn__os_map_aligned(whole, align);
+  void *ptr = tarn__os_map_aligned(whole, align);
+  if (ptr == NULL) return NULL;
+  tarn__cpu_tell((uintptr_t)ptr, whole, TARN__CPU_PAGES_FRESH);
+  return ptr;
 }
 
 static void give_pages(void *ptr, size_t size) {
   size_t whole = 0;
   if (!tarn_size_align_up(size, tarn__os_page(), &whole)) return;
+  tarn__cpu_tell((uintptr_t)ptr, whole, TARN__CPU_PAGES_GONE);
   tarn__os_unmap(ptr, whole);
 }
 

@@ -245,11 +245,14 @@ static tarn_status map(uint64_t addr, size_t size, uint64_t memory) {
   if (m == NULL) {
     return tarn__text_fail(TARN_E_NOMEM, "no memory to note a mapping");
   }
+  bool fresh = tarn__cpu_backing_is_zeros(backing);
   if (!tarn__cpu_backing_put(backing, at(addr))) {
     tarn_status status = tarn__cpu_refused("a mapping", size);
     tarn__cpu_mapping_forget(m);
     return status;
   }
+  tarn__cpu_tell(addr, size,
+                 fresh ? TARN__CPU_PAGES_FRESH : TARN__CPU_PAGES_USED);
   return TARN_OK;
 }
 
@@ -323,6 +326,7 @@ static tarn_status take_run(mapping *m, uint64_t from, uint64_t end) {
                    : drop_run(m, from, end);
   if (!taken)
     return tarn__cpu_refused("taking out a mapping", (size_t)(end - from));
+  tarn__cpu_tell(from, (size_t)(end - from), TARN__CPU_PAGES_GONE);
   if (kept) {
     tarn__cpu_mapping_forget(m);
   } else {
@@ -472,6 +476,8 @@ static tarn_status move(uint64_t from, uint64_t to, size_t size,
     m = next;
   }
   vacate(from, moved);
+  tarn__cpu_tell(from, moved, TARN__CPU_PAGES_GONE);
+  tarn__cpu_tell(to, moved, TARN__CPU_PAGES_USED);
   if (moved != 0) join_all(to, to + moved);
   if (moved != size) join_all(from + moved, from + size);
   *out_moved = moved;

@@ -392,8 +392,15 @@ void tarn__os_back_off(unsigned tries) {
 
 atomic_uint tarn__os_forks;
 
+static bool lives_on;
+
 static void count_fork(void) {
+  if (lives_on) return;
   atomic_fetch_add_explicit(&tarn__os_forks, 1, memory_order_relaxed);
+}
+
+void tarn__os_live_on(void) {
+  lives_on = true;
 }
 
 // At load, so that no fork can come before it.

@@ -192,12 +192,20 @@ static inline uint32_t tarn__os_generation(void) {
   return atomic_load_explicit(&tarn__os_forks, memory_order_relaxed);
 }
 
+// From now on forks are not counted: what there is lives on in a child, which
+// has a copy of it. For a copy of the library that nobody else uses, without
+// threads and streams, whose locks are all held across forks
+// (pool/hold.h).
+void tarn__os_live_on(void);
+
 // A lock that is held across forks is registered at load, in this order,
 // because the handlers that lock run in reverse: a lock under which others are
-// taken is locked first at a fork, and leaves are locked last.
+// taken is locked first at a fork, and leaves are locked last. FRONT is the
+// lock of a pool.
 #define TARN__WATCH_FORKS_LAST __attribute__((constructor(201)))
-#define TARN__WATCH_FORKS_BETWEEN __attribute__((constructor(202)))
-#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(203)))
+#define TARN__WATCH_FORKS_FRONT __attribute__((constructor(202)))
+#define TARN__WATCH_FORKS_BETWEEN __attribute__((constructor(203)))
+#define TARN__WATCH_FORKS_FIRST __attribute__((constructor(204)))
 
 // Defines lock_NAME and unlock_NAME of |mutex|, which is held across forks, so
 // that no child finds it locked by a thread that the child lacks. |order|:
