@@ -476,9 +476,11 @@ static tarn_status move(uint64_t from, uint64_t to, size_t size,
     m = next;
   }
   vacate(from, moved);
-  tarn__cpu_tell(from, moved, TARN__CPU_PAGES_GONE);
-  tarn__cpu_tell(to, moved, TARN__CPU_PAGES_USED);
-  if (moved != 0) join_all(to, to + moved);
+  if (moved != 0) {
+    tarn__cpu_tell(from, moved, TARN__CPU_PAGES_GONE);
+    tarn__cpu_tell(to, moved, TARN__CPU_PAGES_USED);
+    join_all(to, to + moved);
+  }
   if (moved != size) join_all(from + moved, from + size);
   *out_moved = moved;
   return status;

@@ -254,6 +254,13 @@ void tarn__lanes_retire(tarn_pool *pool, const void *owner) {
   if (pool->lanes.owned <= 1) end_lanes(pool);
 }
 
+void tarn__lanes_retire_others(tarn_pool *pool, const void *owner) {
+  for (size_t i = 1; i <= pool->lanes.count; i++) {
+    const void *other = lane_at(pool, i)->owner;
+    if (other != NULL && other != owner) tarn__lanes_retire(pool, other);
+  }
+}
+
 // --- for one request -------------------------------------------------------
 
 static bool count_tag(tarn_pool *pool, tarn__pool_lane *lane, tarn_tag tag) {

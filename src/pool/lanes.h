@@ -213,6 +213,10 @@ bool tarn__lanes_empty(tarn_pool *pool);
 // The lane of |owner|, if there is one, is no thread's any more, and empty.
 void tarn__lanes_retire(tarn_pool *pool, const void *owner);
 
+// The same for all but |owner|'s: in a child of fork, where their threads are
+// not.
+void tarn__lanes_retire_others(tarn_pool *pool, const void *owner);
+
 // How many pieces are idle in lanes, which are closed.
 size_t tarn__lanes_count_idle(const tarn_pool *pool);
 
