@@ -8,7 +8,7 @@ set -u
 cd "$1" || exit 1
 failed=0
 
-if grep -rnE '(^|[^_[:alnum:]])getenv *\(' src plugins record torch \
+if grep -rnE '(^|[^_[:alnum:]])getenv *\(' src plugins record preload torch \
   --include='*.[ch]' --include='*.cc'; then
   echo 'use secure_getenv there'
   failed=1

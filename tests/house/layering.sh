@@ -65,6 +65,7 @@ src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole 
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
+preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,comm                           -
 torch/                     alloc,base,capture,device,pool,sleep,snapshot  torch
@@ -90,8 +91,8 @@ tests/                     users,device_abi,device_ext         *
 cd "${1:?usage: layering.sh ROOT}"
 
 folders=
-for folder in include src record plugins mpi torch conform kit tool examples bench \
-  fuzz tests; do
+for folder in include src record preload plugins mpi torch conform kit tool examples \
+  bench fuzz tests; do
   [ ! -d "$folder" ] || folders="$folders $folder"
 done
 

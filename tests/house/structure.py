@@ -87,7 +87,7 @@ def main():
     print(f"{'room':16} {'sources':>7} {'headers':>7} {'lines':>6} {'knot':>5}")
     rooms = [p for top in ("src", "plugins") for p in sorted((source / top).iterdir())
              if p.is_dir()]
-    rooms += [source / top for top in ("record", "conform", "kit", "bench", "tool")
+    rooms += [source / top for top in ("record", "preload", "conform", "kit", "bench", "tool")
               if (source / top).is_dir()]
     for room in rooms:
         name = str(room.relative_to(source))

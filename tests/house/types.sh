@@ -9,7 +9,7 @@ set -eu
 cd "$1"
 
 # shellcheck disable=SC2016  # an awk program
-find src plugins record -name '*.[ch]' | sort | xargs awk '
+find src plugins record preload -name '*.[ch]' | sort | xargs awk '
   FNR == 1 {
     count = split(FILENAME, part, "/")
     room = count > 2 ? part[2] : part[1]
