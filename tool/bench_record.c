@@ -101,7 +101,7 @@ static tool_exit work(void *context) {
   command *c = context;
   if (c->work != NULL)
     return record_bench_work(c->work, c->allocations) ? TOOL_DONE : TOOL_NO;
-  char *recorder = launch_library(c->verb);
+  char *recorder = launch_library(c->verb, &launch_recorder);
   if (recorder == NULL) return TOOL_NO;
   tool_exit status = measure(c, recorder);
   free(recorder);

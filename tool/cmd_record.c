@@ -242,7 +242,7 @@ static tool_exit finish_named(command *c) {
 // --- the verb --------------------------------------------------------------
 
 static bool prepare(command *c) {
-  c->library = launch_library(c->verb);
+  c->library = launch_library(c->verb, &launch_recorder);
   if (c->library == NULL) return false;
   c->path =
       c->out != NULL ? tool_text(c->out) : recorded_name(c->program.items[0]);

@@ -8,10 +8,15 @@
 #include <unistd.h>
 
 // Where the library stands, seen from the tool: built, and installed.
-static const char *const places[] = {"", "record/", TARN_RECORD_FROM_BIN};
+static const char *const places[] = {"", "record/", TARN_RECORD_FROM_BIN,
+                                     TARN_RECORD_FROM_BIN "../"};
 enum { PLACES = sizeof places / sizeof *places };
 
-static const char library_name[] = "libtarn-record.so";
+const launch_object launch_recorder = {"libtarn-record.so",
+                                       "TARN_RECORD_LIBRARY"};
+const launch_object launch_malloc = {"libtarn-malloc.so",
+                                     "TARN_MALLOC_LIBRARY"};
+
 static const char preload[] = "LD_PRELOAD";
 
 // --- the library -----------------------------------------------------------
@@ -43,24 +48,23 @@ char *launch_find(const char *name) {
   return found;
 }
 
-static char *find_library(const tool_verb *verb) {
+static char *find_library(const tool_verb *verb, const launch_object *object) {
   char *tool = realpath("/proc/self/exe", NULL);
-  char *found = find_near(tool, library_name);
+  char *found = find_near(tool, object->name);
   if (found == NULL) {
-    tool_fail(verb,
-              "%s is neither beside %s nor in %s; TARN_RECORD_LIBRARY says "
-              "where it is",
-              library_name, tool != NULL ? tool : "the tool",
-              TARN_RECORD_FROM_BIN);
+    tool_fail(verb, "%s is neither beside %s nor in %s; %s says where it is",
+              object->name, tool != NULL ? tool : "the tool",
+              TARN_RECORD_FROM_BIN, object->variable);
   }
   free(tool);
   return found;
 }
 
-static char *named_library(const tool_verb *verb, const char *path) {
+static char *named_library(const tool_verb *verb, const launch_object *object,
+                           const char *path) {
   char *real = realpath(path, NULL);
   if (real != NULL && access(real, R_OK) == 0) return real;
-  tool_fail(verb, "TARN_RECORD_LIBRARY: %s: %s", path, strerror(errno));
+  tool_fail(verb, "%s: %s: %s", object->variable, path, strerror(errno));
   free(real);
   return NULL;
 }
@@ -76,11 +80,11 @@ static char *check_letters(const tool_verb *verb, char *path) {
   return NULL;
 }
 
-char *launch_library(const tool_verb *verb) {
-  const char *named = getenv("TARN_RECORD_LIBRARY");
+char *launch_library(const tool_verb *verb, const launch_object *object) {
+  const char *named = getenv(object->variable);
   bool is_named = named != NULL && *named != '\0';
-  return check_letters(
-      verb, is_named ? named_library(verb, named) : find_library(verb));
+  return check_letters(verb, is_named ? named_library(verb, object, named)
+                                      : find_library(verb, object));
 }
 
 // --- the program -----------------------------------------------------------

@@ -15,9 +15,18 @@ typedef struct launch_setting {
 // it; NULL if it was not found.
 char *launch_find(const char *name);
 
-// The recorder's library: TARN_RECORD_LIBRARY in the environment, or beside
-// the tool, or where it is installed. Free it; NULL after a message.
-char *launch_library(const tool_verb *verb);
+// A library to preload.
+typedef struct launch_object {
+  const char *name;      // "libtarn-record.so"
+  const char *variable;  // of the environment, which says where it is
+} launch_object;
+
+extern const launch_object launch_recorder;
+extern const launch_object launch_malloc;
+
+// Where |object| is: as its variable says, or beside the tool, or where it is
+// installed. Free it; NULL after a message.
+char *launch_library(const tool_verb *verb, const launch_object *object);
 
 // Runs |program|, found as execvp does, with |library| preloaded before what is
 // preloaded anyway, and waits until it has ended, which |out_end| tells.

@@ -11,9 +11,9 @@
 #include "verbs.h"
 
 static const tool_verb *const verbs[] = {
-    &verb_why,     &verb_view,    &verb_record,     &verb_replay,
-    &verb_plan,    &verb_convert, &verb_devices,    &verb_bench,
-    &verb_conform, &verb_run,     &verb_new_plugin,
+    &verb_why,     &verb_view,    &verb_record,  &verb_replay,
+    &verb_plan,    &verb_convert, &verb_devices, &verb_bench,
+    &verb_preload, &verb_conform, &verb_run,     &verb_new_plugin,
 };
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };

@@ -11,6 +11,7 @@ extern const tool_verb verb_convert;
 extern const tool_verb verb_devices;
 extern const tool_verb verb_new_plugin;
 extern const tool_verb verb_plan;
+extern const tool_verb verb_preload;
 extern const tool_verb verb_record;
 extern const tool_verb verb_replay;
 extern const tool_verb verb_run;
