@@ -9,6 +9,7 @@
 #include "preload/making.h"
 #include "preload/pages.h"
 #include "preload/report.h"
+#include "preload/settings.h"
 
 // Memory that held something is cleared by writing, as long as that is cheaper
 // than having the kernel take it back and give zeros when it is touched. A

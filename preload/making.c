@@ -26,6 +26,7 @@
 #include "preload/pages.h"
 #include "preload/real.h"
 #include "preload/report.h"
+#include "preload/settings.h"
 
 static struct {
   pthread_mutex_t gate;  // guards the making of the pool; taken around a fork
@@ -33,7 +34,6 @@ static struct {
   _Atomic(tarn_pool *) pool;
   atomic_bool failed;
   bool fills;
-  settings settings;
 } all = {.gate = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread unsigned inside;
@@ -149,10 +149,6 @@ bool making_fills(void) {
   return all.fills;
 }
 
-const settings *making_settings(void) {
-  return &all.settings;
-}
-
 // --- forks -----------------------------------------------------------------
 
 static void close_gate(void) {
@@ -199,13 +195,13 @@ __attribute__((constructor)) static void begin(void) {
       .allocate = allocate,
       .deallocate = deallocate,
   };
-  settings_read(&all.settings);
+  settings_read();
   if (tarn_host_allocator_set(&allocator) != TARN_OK) return;
   tarn__os_live_on();
   tarn__cpu_watch(note_pages);
   if (pthread_atfork(close_gate, open_gate, open_gate_in_child) != 0) return;
-  atomic_store(&settings_from, all.settings.from);
-  begin_why(&all.settings);
+  atomic_store(&settings_from, settings_now()->from);
+  begin_why(settings_now());
 }
 
 __attribute__((destructor)) static void end(void) {

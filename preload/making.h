@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <tarn/pool.h>
 
-#include "preload/settings.h"
-
 // False: this thread is inside. Else making_leave ends it; |errno| is then what
 // it was. |*out_pool| NULL: there is no pool, and none can be made.
 bool making_enter(tarn_pool **out_pool);
@@ -25,7 +23,5 @@ void making_defer(void *block);
 // Whether pages that the pool has not handed out yet hold what the kernel put
 // there: a pool that debugs fills blocks.
 bool making_fills(void);
-
-const settings *making_settings(void);
 
 #endif  // TARN_PRELOAD_MAKING_H_

@@ -10,7 +10,6 @@
 #include <tarn/account.h>
 #include <unistd.h>
 
-#include "preload/making.h"
 #include "preload/settings.h"
 
 static _Atomic uint64_t left;
@@ -21,7 +20,7 @@ void report_left(void) {
 }
 
 static bool is_wanted(void) {
-  return making_settings()->report[0] != '\0';
+  return settings_now()->report[0] != '\0';
 }
 
 static tarn_pool_stats stats_of(tarn_pool *pool) {
@@ -92,7 +91,7 @@ static void write_json(const char *path, const tarn_pool_stats *now,
 void report_write(tarn_pool *pool) {
   if (!is_wanted()) return;
   tarn_pool_stats now = stats_of(pool);
-  const char *path = making_settings()->report;
+  const char *path = settings_now()->report;
   uint64_t allocs = now.allocs - before.allocs;
   uint64_t hits = now.hits - before.hits;
   if (allocs == 0 && atomic_load(&left) == 0) return;

@@ -13,6 +13,8 @@
 
 _Atomic size_t settings_from = SIZE_MAX;
 
+static settings now;
+
 void settings_say(const char *format, ...) {
   static const char name[] = "libtarn-malloc: ";
   char text[1024];
@@ -92,11 +94,15 @@ static void read_why(settings *out) {
            *file != '\0' ? file : "tarn-%p-%n.tarn");
 }
 
-void settings_read(settings *out) {
-  *out = (settings){.from = read_from()};
+void settings_read(void) {
+  now.from = read_from();
   const char *report = value_of("TARN_PRELOAD_REPORT");
   if (report != NULL) {
-    snprintf(out->report, sizeof out->report, "%s", report);
+    snprintf(now.report, sizeof now.report, "%s", report);
   }
-  read_why(out);
+  read_why(&now);
+}
+
+const settings *settings_now(void) {
+  return &now;
 }

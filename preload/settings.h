@@ -29,7 +29,8 @@ typedef struct settings {
 } settings;
 
 // Reads them. What is wrong is said on stderr, and is as if it were not set.
-void settings_read(settings *out);
+void settings_read(void);
+const settings *settings_now(void);
 
 // Whether a request of |size| bytes is the pool's.
 static inline bool settings_wants(size_t size) {
