@@ -76,6 +76,8 @@ int process_wait(pid_t pid, double seconds, process_use *out_use) {
     *out_use = (process_use){
         .wall = process_clock() - begin,
         .cpu = seconds_of(used.ru_utime) + seconds_of(used.ru_stime),
+        .system = seconds_of(used.ru_stime),
+        .faults = (double)used.ru_minflt,
         .peak = (double)used.ru_maxrss * 1024};
   }
   return status;

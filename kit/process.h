@@ -32,9 +32,11 @@ typedef struct process_spec {
 pid_t process_start(const process_spec *spec);
 
 typedef struct process_use {
-  double wall;  // seconds since process_wait was called
-  double cpu;   // seconds of a processor, of the kernel for it included
-  double peak;  // bytes that were resident at most
+  double wall;    // seconds since process_wait was called
+  double cpu;     // seconds of a processor, of the kernel for it included
+  double system;  // of these, the kernel's
+  double faults;  // of pages, without a device
+  double peak;    // bytes that were resident at most
 } process_use;
 
 // Waits until it has ended, and kills it after |seconds|, unless 0. Returns the

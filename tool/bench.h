@@ -10,6 +10,7 @@ extern const tool_verb bench_of_devices;
 extern const tool_verb bench_of_models;
 extern const tool_verb bench_of_plans;
 extern const tool_verb bench_of_pools;
+extern const tool_verb bench_of_preloads;
 extern const tool_verb bench_of_recorder;
 extern const tool_verb bench_of_synced;
 extern const tool_verb bench_of_views;

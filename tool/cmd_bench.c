@@ -6,6 +6,7 @@
 //   bench model     what planning saves of the memory of nets
 //   bench plan      how quickly plans are found, and how low they are
 //   bench pool      workloads through allocators
+//   bench preload   programs under allocators that are preloaded
 //   bench record    what recording costs a program
 //   bench synced    what synced buffers cost, and what they do not copy
 //   bench view      pages in a browser
@@ -25,6 +26,7 @@ static const char help[] =
     "       tarn bench model [OPTION]... [NET]...\n"
     "       tarn bench plan [OPTION]... [DIR]\n"
     "       tarn bench pool [OPTION]...\n"
+    "       tarn bench preload [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
     "       tarn bench synced [OPTION]...\n"
     "       tarn bench view [OPTION]...\n"
@@ -37,6 +39,7 @@ static const char help[] =
     "  model     what planning saves of the memory of nets\n"
     "  plan      how quickly plans are found, and how low they are\n"
     "  pool      what an alloc and a free take, over a bare free list\n"
+    "  preload   what real programs take under each allocator\n"
     "  record    what `tarn record` takes of the program that it records\n"
     "  synced    what synced buffers cost, and what they do not copy\n"
     "  view      how fast a page of 'tarn view' appears and moves\n"
@@ -46,9 +49,10 @@ static const char help[] =
     "'tarn bench device --help' and so on tell the options of each.\n";
 
 static const tool_verb *const subjects[] = {
-    &bench_of_blocks, &bench_of_counters, &bench_of_devices,  &bench_of_models,
-    &bench_of_plans,  &bench_of_pools,    &bench_of_recorder, &bench_of_synced,
-    &bench_of_views,  &bench_of_wholes,   &bench_of_why,
+    &bench_of_blocks,   &bench_of_counters, &bench_of_devices,
+    &bench_of_models,   &bench_of_plans,    &bench_of_pools,
+    &bench_of_preloads, &bench_of_recorder, &bench_of_synced,
+    &bench_of_views,    &bench_of_wholes,   &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects, NAMES_SIZE = 256 };
 

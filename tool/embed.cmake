@@ -1,8 +1,9 @@
 # Turns files into C arrays that end in a NUL byte:
-#   cmake -DOUTPUT=embedded.c -DFOLDER=tool -DNAMES=a.html:b.css -P embed.cmake
-# a.html becomes `const char embedded_a_html[]`.
+#   cmake -DOUTPUT=embedded.c -DHEADER=embedded.h -DFOLDER=tool
+#         -DNAMES=a.html:b.css -P embed.cmake
+# a.html becomes `const char embedded_a_html[]`, which HEADER declares.
 string(REPLACE ":" ";" names "${NAMES}")
-set(text "// Made by embed.cmake.\n#include \"embedded.h\"\n")
+set(text "// Made by embed.cmake.\n#include \"${HEADER}\"\n")
 foreach(name IN LISTS names)
   file(READ "${FOLDER}/${name}" bytes HEX)
   string(MAKE_C_IDENTIFIER "${name}" name)
