@@ -54,6 +54,18 @@ torch=$libdir/libtarn_torch.so # where there is a compiler for C++
 }
 [ -x "$prefix/bin/tarn" ] || { echo 'no bin/tarn'; exit 1; }
 "$prefix/bin/tarn" --version >/dev/null
+heap=$libdir/libtarn-malloc.so # a build with a sanitizer has none
+[ ! -f "$heap" ] || ! ldd "$heap" | grep -q libtarn || {
+  echo 'libtarn-malloc.so needs a library of Tarn'
+  exit 1
+}
+# shellcheck disable=SC2016  # for the program
+[ ! -f "$heap" ] ||
+  [ "$("$prefix/bin/tarn" preload sh -c 'echo "$LD_PRELOAD"')" = \
+    "$(realpath "$heap")" ] || {
+  echo 'tarn preload does not find libtarn-malloc.so where it is installed'
+  exit 1
+}
 
 try "$cmake" -S "$source/tests/house/consumer" -B "$work/consumer" \
   -G "$generator" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
