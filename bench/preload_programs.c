@@ -16,22 +16,22 @@ typedef enum kind { TOOL, TRAINING, ARRAYS, IMAGES } kind;
 
 typedef struct program {
   const char *name;
-  kind kind;
   const char *net;
   const char *sizes;
+  kind kind;
   unsigned steps;
 } program;
 
 static const program programs[] = {
-    {"blocks", TOOL, "", "", 200},
-    {"gpt-fixed", TRAINING, "gpt", "fixed", 12},
-    {"gpt-varied", TRAINING, "gpt", "varied", 12},
-    {"resnet-fixed", TRAINING, "resnet18", "fixed", 10},
-    {"resnet-varied", TRAINING, "resnet18", "varied", 10},
-    {"numpy", ARRAYS, "", "", 30},
-    {"images", IMAGES, "", "", 25},
-    {"resnet50", TRAINING, "resnet50", "fixed", 10},
-    {"vgg16", TRAINING, "vgg16", "fixed", 10},
+    {"blocks", "", "", TOOL, 100},
+    {"gpt-fixed", "gpt", "fixed", TRAINING, 12},
+    {"gpt-varied", "gpt", "varied", TRAINING, 12},
+    {"resnet-fixed", "resnet18", "fixed", TRAINING, 20},
+    {"resnet-varied", "resnet18", "varied", TRAINING, 20},
+    {"numpy", "", "", ARRAYS, 30},
+    {"images", "", "", IMAGES, 25},
+    {"resnet50", "resnet50", "fixed", TRAINING, 10},
+    {"vgg16", "vgg16", "fixed", TRAINING, 10},
 };
 enum { PROGRAMS = sizeof programs / sizeof *programs, USUAL = PROGRAMS - 2 };
 

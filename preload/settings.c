@@ -16,20 +16,16 @@ _Atomic size_t settings_from = SIZE_MAX;
 static settings now;
 
 void settings_say(const char *format, ...) {
-  static const char name[] = "libtarn-malloc: ";
-  char text[1024];
+  char text[1024] = "libtarn-malloc: ";
+  size_t begin = strlen(text);
   int error = errno;
-  size_t at = sizeof name - 1;
-  memcpy(text, name, at);
   va_list args;
   va_start(args, format);
-  int length = vsnprintf(text + at, sizeof text - at - 1, format, args);
+  vsnprintf(text + begin, sizeof text - begin - 1, format, args);
   va_end(args);
-  if (length < 0) length = 0;
-  at += (size_t)length < sizeof text - at - 1 ? (size_t)length
-                                              : sizeof text - at - 2;
-  text[at++] = '\n';
-  (void)!write(STDERR_FILENO, text, at);
+  size_t end = strlen(text);
+  text[end++] = '\n';
+  (void)!write(STDERR_FILENO, text, end);
   errno = error;
 }
 

@@ -14,21 +14,21 @@ import time
 import torch
 from torch import nn
 
-BATCH = {"gpt": 8, "resnet18": 16, "resnet50": 8, "vgg16": 8}
-SIZE = {"gpt": 128, "resnet18": 96, "resnet50": 64, "vgg16": 64}
-LETTERS, WIDTH, LAYERS, HEADS, CLASSES = 1000, 256, 4, 4, 10
+BATCH = {"gpt": 4, "resnet18": 16, "resnet50": 8, "vgg16": 8}
+SIZE = {"gpt": 128, "resnet18": 64, "resnet50": 64, "vgg16": 64}
+TOKENS, WIDTH, LAYERS, HEADS, CLASSES = 32000, 256, 4, 4, 10
 
 
 class Gpt(nn.Module):
-    """Predicts each letter of a text from those before it."""
+    """Predicts each token of a text from those before it."""
 
     def __init__(self):
         super().__init__()
-        self.embed = nn.Embedding(LETTERS, WIDTH)
+        self.embed = nn.Embedding(TOKENS, WIDTH)
         layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, dropout=0.0,
                                            batch_first=True, norm_first=True)
         self.layers = nn.TransformerEncoder(layer, LAYERS)
-        self.read = nn.Linear(WIDTH, LETTERS)
+        self.read = nn.Linear(WIDTH, TOKENS)
 
     def forward(self, text):
         length = text.shape[1]
@@ -46,7 +46,7 @@ def make(name):
 def loss_of(net, name, size):
     """The loss of one batch of texts, or of square pictures, of that size."""
     if name == "gpt":
-        text = torch.randint(0, LETTERS, (BATCH[name], size + 1))
+        text = torch.randint(0, TOKENS, (BATCH[name], size + 1))
         guess = net(text[:, :-1])
         return nn.functional.cross_entropy(guess.flatten(0, 1),
                                            text[:, 1:].flatten())
