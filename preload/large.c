@@ -1,11 +1,12 @@
 // Taking blocks from the pool, giving them back, and clearing them.
 #include "preload/large.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <tarn/pool.h>
 
-#include "base/os.h"
 #include "preload/making.h"
 #include "preload/pages.h"
 #include "preload/report.h"
@@ -23,12 +24,12 @@ static bool round_up(size_t size, size_t *out) {
 
 // --- taking ----------------------------------------------------------------
 
+// Pages that are locked into memory stay what they are.
 static void clear(void *run, size_t size) {
-  if (size >= DISCARD_FROM) {
-    tarn__os_discard(run, size);
-  } else {
-    memset(run, 0, size);
-  }
+  int error = errno;
+  bool gone = size >= DISCARD_FROM && madvise(run, size, MADV_DONTNEED) == 0;
+  errno = error;
+  if (!gone) memset(run, 0, size);
 }
 
 static void hand_out(void *address, size_t size, bool zero) {

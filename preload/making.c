@@ -38,7 +38,9 @@ static struct {
 
 static __thread unsigned inside;
 static __thread int error_outside;
-static __thread void *deferred;  // each block holds the address of the next
+// Each block holds the address of the next. A signal handler may add one at any
+// time.
+static __thread _Atomic(void *) deferred;
 
 // --- making it -------------------------------------------------------------
 
@@ -121,24 +123,29 @@ bool making_enter(tarn_pool **out_pool) {
 
 __attribute__((cold, noinline)) static void free_deferred(void) {
   tarn_pool *pool = atomic_load(&all.pool);
-  while (deferred != NULL) {
-    void *block = deferred;
-    memcpy(&deferred, block, sizeof deferred);
+  void *next = NULL;
+  for (void *block = atomic_exchange(&deferred, NULL); block != NULL;
+       block = next) {
+    memcpy(&next, block, sizeof next);
     (void)tarn_pool_free_address(pool, tarn_addr_of(block), NULL);
   }
 }
 
-// A signal handler may add to the list up to the end of |inside|: then the next
-// call that is inside frees that.
+// What a handler adds behind this look, the next call that is inside frees.
 void making_leave(void) {
-  if (__builtin_expect(deferred != NULL, 0)) free_deferred();
+  if (__builtin_expect(
+          atomic_load_explicit(&deferred, memory_order_relaxed) != NULL, 0)) {
+    free_deferred();
+  }
   errno = error_outside;
   inside = 0;
 }
 
 void making_defer(void *block) {
-  memcpy(block, &deferred, sizeof deferred);
-  deferred = block;
+  void *first = atomic_load(&deferred);
+  do {
+    memcpy(block, &first, sizeof first);
+  } while (!atomic_compare_exchange_weak(&deferred, &first, block));
 }
 
 bool making_is_made(void) {

@@ -38,6 +38,13 @@ TEST(what_calloc_gives_is_resident_when_touched) {
   ck_assert_double_eq(preload_report("left"), 0);
 }
 
+TEST(calloc_of_pages_that_are_locked) {
+  preload("locked");
+  if (strcmp(ran.out, "locked\n") != 0) {
+    note_skipped("locked pages", "the user may not lock 40 MiB");
+  }
+}
+
 TEST(a_block_grows_where_it_stands) {
   preload("growth");
   ck_assert_str_eq(ran.out, "0\n");

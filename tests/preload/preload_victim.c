@@ -72,6 +72,7 @@ static const struct {
     {"family", mode_family},
     {"random", mode_random},
     {"sparse", mode_sparse},
+    {"locked", mode_locked},
     {"growth", mode_growth},
     {"foreign", mode_foreign},
     {"fork", mode_fork},

@@ -35,6 +35,7 @@ size_t resident(void);
 void mode_family(void);
 void mode_random(void);
 void mode_sparse(void);
+void mode_locked(void);
 void mode_growth(void);
 void mode_foreign(void);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "victim.h"
@@ -194,6 +195,20 @@ void mode_sparse(void) {
   must(resident() < before + 64 * MIB);
   must(is_zero(p, size));
   free(p);
+}
+
+// Pages that are locked cannot be given back to the kernel: they are cleared.
+void mode_locked(void) {
+  const size_t size = (size_t)40 * MIB;
+  unsigned char *p = opaque(malloc(size));
+  must(p != NULL);
+  memset(p, 1, size);
+  bool locked = mlock(p, size) == 0;
+  free(p);
+  p = opaque(calloc(1, size));
+  must(p != NULL && is_zero(p, size));
+  free(p);
+  must(puts(locked ? "locked" : "not locked") >= 0);
 }
 
 // Appending, a tenth each time. Nothing is behind the block: it stays.
