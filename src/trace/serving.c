@@ -20,8 +20,6 @@
 //
 // Threads: 0 is the front end, 1 to 4 are workers. The one who takes a turn is
 // drawn, so that steps of different workers overlap.
-#include <stdio.h>
-
 #include "base/status.h"
 #include "trace/chance.h"
 #include "trace/workload.h"

@@ -3,8 +3,9 @@
 //
 // Lengths are log-normal around 64 tokens, from 8 to 512. A batch is padded to
 // the longest of its texts, as the collators of frameworks do, and to nothing
-// rounder: of 56 steps 51 differ. Activations grow with the length, attention's
-// with its square, and gradients of parameters not at all.
+// rounder: of 56 steps, 49 have a length that no other has, and 7 the longest.
+// Activations grow with the length, attention's with its square, and gradients
+// of parameters not at all.
 #include "base/status.h"
 #include "trace/chance.h"
 #include "trace/workload.h"
