@@ -281,12 +281,12 @@ TEST(a_dry_run_pays_by_requests) {
 // Blocks of any size come and go. The pool holds no more than its room, and
 // moves about as much as it can pay for.
 TEST(what_does_not_repeat_gets_room) {
-  arena_place p = open_arena("cpu:0", "arena_pool:steps=0,move=5000");
+  arena_place p = open_arena("cpu:0", "arena_pool:steps=0,move=1000000");
   size_t held = hold_at_random(p.pool);
   tarn_pool_stats stats = stats_of(p.pool);
   size_t page = arena_of(&p)->regions.page;
-  size_t paid = stats.live_peak_bytes + stats.allocs * 20 / 5000 * page;
-  ck_assert_uint_gt(held, stats.live_peak_bytes / 100 * 102 + 2 * MIB);
+  size_t paid = stats.live_peak_bytes + stats.allocs * 20 / 1000000 * page;
+  ck_assert_uint_gt(held, stats.live_peak_bytes / 100 * 102 + (size_t)2 * MIB);
   ck_assert_uint_le(held, stats.live_peak_bytes / 2 * 3);
   ck_assert_uint_gt(stats.moved_bytes, 0);
   ck_assert_uint_gt(stats.move_ns, 0);
@@ -299,7 +299,7 @@ TEST(a_slack_in_percent_is_kept) {
   arena_place p = open_arena("cpu:0", "arena_pool:steps=0,slack=10%");
   size_t held = hold_at_random(p.pool);
   tarn_pool_stats stats = stats_of(p.pool);
-  ck_assert_uint_le(held, stats.live_peak_bytes / 10 * 11 + 2 * MIB);
+  ck_assert_uint_le(held, stats.live_peak_bytes / 10 * 11 + (size_t)2 * MIB);
   ck_assert_uint_gt(stats.moved_bytes, stats.live_peak_bytes);
 }
 
