@@ -249,7 +249,10 @@ static void run_whole(runner *r) {
   replay_result *result = r->result;
   r->pass.counts = true;
   iterate_all(r, iterate);
-  result->reserved_peak_bytes = query(r).reserved_peak_bytes;
+  tarn_pool_stats stats = query(r);
+  result->reserved_peak_bytes = stats.reserved_peak_bytes;
+  result->moved_bytes = stats.moved_bytes;
+  result->move_ms = (double)stats.move_ns / 1e6;
   if (r->options->history) record_history(r);
 }
 

@@ -57,6 +57,8 @@ typedef struct replay_result {
   replay_iteration *iterations;
   size_t iteration_count;
   uint64_t reserved_peak_bytes;
+  uint64_t moved_bytes;  // idle memory that went to where it was needed, in all
+  double move_ms;        // and what that took, of the time of the requests
   uint64_t failed;  // requests that were refused, in all iterations
   char first_failure[REPLAY_TEXT_SIZE];
   char error[REPLAY_TEXT_SIZE];  // why replay_run returned false

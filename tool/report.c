@@ -104,6 +104,7 @@ static void add_summary(sheet *s, const report *r,
   sheet_uint(s, "reserved peak", NULL, result->reserved_peak_bytes,
              SHEET_BYTES);
   sheet_number(s, "over live", NULL, replay_over_live(r->trace, result), 2);
+  sheet_uint(s, "moved", NULL, result->moved_bytes, SHEET_BYTES);
   if (has_failures(r))
     sheet_uint(s, "failed", NULL, result->failed, SHEET_COUNT);
   sheet_row_end(s);
@@ -164,6 +165,8 @@ static void add_iteration(sheet *s, const report *r,
              SHEET_BYTES);
   sheet_number(s, NULL, "reserved_over_live",
                replay_over_live(r->trace, result), 2);
+  sheet_uint(s, NULL, "moved_bytes", result->moved_bytes, SHEET_BYTES);
+  sheet_number(s, NULL, "move_ms", result->move_ms, 3);
   sheet_uint(s, NULL, "failed", result->failed, SHEET_COUNT);
   sheet_time(s, NULL, "pass_ms", iteration->pass_ms, 3);
   sheet_uint(s, NULL, "threads", r->threads, SHEET_COUNT);
@@ -213,6 +216,8 @@ static void write_json_result(json *out, const report *r,
   json_key_uint(out, "reserved_peak_bytes", result->reserved_peak_bytes);
   json_key_double(out, "reserved_over_live",
                   replay_over_live(r->trace, result));
+  json_key_uint(out, "moved_bytes", result->moved_bytes);
+  json_key_double(out, "move_ms", result->move_ms);
   json_key_uint(out, "failed", result->failed);
   json_end_object(out);
 }

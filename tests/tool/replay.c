@@ -45,6 +45,7 @@ TEST(json_has_the_published_keys) {
   assert_keys(o.out, "", "trace,events,live_peak_bytes,results,threads");
   assert_keys(o.out, "results.1",
               "pool,device,iterations,reserved_peak_bytes,reserved_over_live,"
+              "moved_bytes,move_ms,"
               "failed");
   assert_keys(
       o.out, "results.1.iterations.1",
