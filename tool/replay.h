@@ -59,7 +59,7 @@ typedef struct replay_result {
   uint64_t reserved_peak_bytes;
   uint64_t moved_bytes;  // idle memory that went to where it was needed, in all
   double move_ms;        // and what that took, of the time of the requests
-  uint64_t failed;  // requests that were refused, in all iterations
+  uint64_t failed;       // requests that were refused, in all iterations
   char first_failure[REPLAY_TEXT_SIZE];
   char error[REPLAY_TEXT_SIZE];  // why replay_run returned false
   replay_history history;        // NULLs unless it was asked for
