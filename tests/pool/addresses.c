@@ -117,10 +117,10 @@ static size_t kernel_mappings(void) {
 
 // Blocks of ever other sizes, in ever smaller pieces of memory.
 static void scatter(tarn_pool *pool) {
-  enum { ROUNDS = 40, AT_ONCE = 64 };
+  enum { ROUNDS = 2560, AT_ONCE = 64 };
   tarn_block live[AT_ONCE] = {0};
   uint64_t state = 1;
-  for (size_t i = 0; i < ROUNDS * AT_ONCE; i++) {
+  for (size_t i = 0; i < ROUNDS; i++) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     tarn_block *block = &live[(state >> 40) % AT_ONCE];
     if (block->pool != NULL) assert_ok(tarn_pool_free(block, NULL));

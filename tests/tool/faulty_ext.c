@@ -1,9 +1,11 @@
-// The faulty plug-in's extension: handles, and a default stream. What is
-// exported is opened in this process at the address that it has.
+// The faulty plug-in's extension: handles, a default stream, and where the
+// fault is one of theirs ranges (faulty_ranges.c). What is exported is opened
+// in this process at the address that it has.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "faulty_ranges.h"
 #include "tarn/device_ext.h"
 
 // Whether the plug-in has this fault.
@@ -75,7 +77,7 @@ static tarn_status stream_capturing(int id, void *queue, bool *out_capturing) {
 }
 
 const tarn_device_ext *TarnDeviceExt(void) {
-  static const tarn_device_ext ext = {
+  static tarn_device_ext ext = {
       .struct_size = sizeof ext,
       .version = TARN_DEVICE_EXT_VERSION,
       .allocation_export = allocation_export,
@@ -84,5 +86,6 @@ const tarn_device_ext *TarnDeviceExt(void) {
       .default_stream = default_stream,
       .stream_capturing = stream_capturing,
   };
+  faulty_add_ranges(&ext);
   return &ext;
 }
