@@ -282,6 +282,13 @@ static uint64_t end_of_run(const mapping *m, uint64_t from, uint64_t end) {
   return reached < end ? reached : end;
 }
 
+// A mapping is looked at, with its memory, while it is taken out.
+static void end_mapping(mapping *m) {
+  tarn__cpu_backing *backing = m->backing;
+  tarn__cpu_mapping_forget(m);
+  if (backing != NULL) tarn__cpu_backing_lose(backing);
+}
+
 // Of the first mapping there may be a part before, of the last one behind.
 static void forget_run(mapping *m, uint64_t from, uint64_t end) {
   if (m->node.start < from) {
@@ -294,8 +301,7 @@ static void forget_run(mapping *m, uint64_t from, uint64_t end) {
     if (tarn__cpu_mapping_end(m) > end) {
       tarn__cpu_mapping_forget_front(m, end);
     } else {
-      if (m->backing != NULL) tarn__cpu_backing_lose(m->backing);
-      tarn__cpu_mapping_forget(m);
+      end_mapping(m);
     }
     m = next;
   }
@@ -523,10 +529,8 @@ void tarn__cpu_range_forget(void) {
     tarn__common_extents_remove(&ranges, any);
   }
   mapping *m = NULL;
-  while ((m = tarn__cpu_mapping_any()) != NULL) {
-    if (m->backing != NULL) tarn__cpu_backing_lose(m->backing);
-    tarn__cpu_mapping_forget(m);
-  }
+  while ((m = tarn__cpu_mapping_any()) != NULL)
+    end_mapping(m);
   most_mappings = 0;
   tarn__cpu_unlock_ranges();
 }
