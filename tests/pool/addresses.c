@@ -133,7 +133,8 @@ static void scatter(tarn_pool *pool) {
     if (live[i].pool != NULL) assert_ok(tarn_pool_free(&live[i], NULL));
 }
 
-// The bound is that of a process with very few.
+// The bound is that of a process with very few. The kernel may have some more,
+// since it does not join all that it could; without a bound it has 700.
 TEST(mappings_stay_below_a_bound) {
   enum { FEW = 40 };
   char text[16];
@@ -143,7 +144,7 @@ TEST(mappings_stay_below_a_bound) {
   size_t before = kernel_mappings();
   for (int i = 0; i < 3; i++) {
     scatter(pool);
-    ck_assert_uint_le(kernel_mappings(), before + FEW + 32);
+    ck_assert_uint_le(kernel_mappings(), before + 4 * FEW);
   }
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
