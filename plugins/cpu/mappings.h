@@ -8,7 +8,7 @@
 // handle is spent by that. Without a handle it is nobody's but its mapping's,
 // and two neighbours are joined where the kernel has one mapping for them:
 // their bytes are accessible alike and have always stood side by side. So it is
-// known how many mappings the kernel has.
+// known about how many mappings the kernel has: it joins a few less.
 //
 // Not synchronized: every function is called under the lock of ranges
 // (range.c).
