@@ -202,8 +202,8 @@ TEST_LOOP(no_addresses_are_lost, TEST_DEVICES) {
     assert_ok(tarn_pool_destroy(at.pools[i]));
 }
 
-// On the first exchanges each strategy has all the addresses that it wants; then
-// the device has none left, until the blocks are freed.
+// On the first exchanges each strategy has all the addresses that it wants;
+// then the device has none left, until the blocks are freed.
 TEST_LOOP(addresses_come_back_with_the_last_block, TEST_DEVICES) {
   enum { MOST = 4096 };
   static tarn_block blocks[MOST];
