@@ -6,10 +6,10 @@
 //
 //   the process      its processor's time, of which the kernel's; the most that
 //                    was resident
-//   its steps        programs that work in steps write a line after each: how
-//                    long it took, and the page faults so far. From these: the
-//                    first and the second step, the median of the others, and
-//                    the faults after the first
+//   its steps        programs that work in steps write a line after each: the
+//                    processor's time that it took, and the page faults so far.
+//                    From these: the first and the second step, the median of
+//                    the others, and the faults after the first
 //   Tarn             the share of large requests that were served without the
 //                    system, from the report of libtarn-malloc.so
 #ifndef TARN_BENCH_PRELOAD_BENCH_H_

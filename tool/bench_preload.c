@@ -46,6 +46,9 @@ static const char help[] =
     "kernel's part of it; faults: of pages, after the first step of the "
     "program,\n"
     "or all where it has no steps (images); MiB: the most that was resident.\n"
+    "With --pools: the processor's time of the first step, of the second and "
+    "of\n"
+    "the others, in the median; run s is the clock's time.\n"
     "What is not installed is named in its row.\n"
     "\n"
     "Exit status: 1 if something that is installed failed.\n";
@@ -142,8 +145,9 @@ static void write_iterations(sheet *s, const preload_column *column,
   sheet_number(s, "second ms", "second_ms", v[PRELOAD_SECOND_S] * 1e3, 1);
   sheet_number(s, "steady ms", "steady_ms", v[PRELOAD_STEADY_S] * 1e3, 1);
   sheet_number(s, "without the system", "share", v[PRELOAD_SHARE], 4);
-  sheet_number(s, "run s", "run_s", v[PRELOAD_RUN_S], 2);
+  sheet_number(s, "cpu s", "cpu_s", v[PRELOAD_CPU_S], 2);
   sheet_number(s, "sys s", "sys_s", v[PRELOAD_SYSTEM_S], 2);
+  sheet_number(s, "run s", "run_s", v[PRELOAD_RUN_S], 2);
   sheet_number(s, "MiB", "rss_mib", v[PRELOAD_PEAK] / (1 << 20), 1);
 }
 

@@ -30,10 +30,10 @@ def main():
     chance = np.random.default_rng(1)
     grid = chance.random((1000, 1000), dtype=np.float32)
     for _ in range(int(sys.argv[1])):
-        begin = time.perf_counter()
+        begin = time.process_time()
         grid, total = step(chance, grid)
         assert total == total  # no NaN
-        taken = time.perf_counter() - begin
+        taken = time.process_time() - begin
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         print("step %.6f %d" % (taken, faults), flush=True)
 

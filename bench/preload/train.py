@@ -2,9 +2,10 @@
 
     train.py NET fixed|varied STEPS THREADS
 
-After each step it writes "step SECONDS FAULTS": how long the step took, and the
-page faults of the process so far. All numbers come from a seed, so that each
-run does the same work. `tarn bench preload` runs it under several allocators.
+After each step it writes "step SECONDS FAULTS": the processor's time that the
+step took, and the page faults of the process so far. All numbers come from a
+seed, so that each run does the same work. `tarn bench preload` runs it under
+several allocators.
 """
 import random
 import resource
@@ -72,13 +73,13 @@ def main():
     better = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
     for _ in range(int(steps)):
         size = size_of(name, lengths == "varied", chance)
-        begin = time.perf_counter()
+        begin = time.process_time()
         better.zero_grad()
         loss = loss_of(net, name, size)
         loss.backward()
         better.step()
         assert loss.item() == loss.item()  # no NaN
-        taken = time.perf_counter() - begin
+        taken = time.process_time() - begin
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         print("step %.6f %d" % (taken, faults), flush=True)
 

@@ -104,9 +104,10 @@ TEST_LOOP(pools_in_place_of_allocators, FIGURES) {
       "bench preload --programs blocks --pools no_pool,arena_pool --steps 4 "
       "--passes 1 -o json");
   ck_assert(json_valid(o.out));
-  assert_keys(o.out, path_of(0, 0, ""),
-              "pool,first_ms,second_ms,steady_ms,share,run_s,sys_s,rss_mib,"
-              "failed");
+  assert_keys(
+      o.out, path_of(0, 0, ""),
+      "pool,first_ms,second_ms,steady_ms,share,cpu_s,sys_s,run_s,rss_mib,"
+      "failed");
   ck_assert_double_eq(json_number(o.out, path_of(0, 0, "share")), 0);
   ck_assert_double_gt(json_number(o.out, path_of(0, 1, "share")), 0.5);
 }
