@@ -154,12 +154,12 @@ TEST(a_block_is_served_again_without_the_pool) {
 TEST(a_much_larger_idle_block_does_not_serve) {
   tarn_other other;
   tarn_pool *pool = begin(&other);
-  tarn_block large = take(pool, 100 * KIB);
+  tarn_block large = take(pool, (size_t)100 * KIB);
   tarn_addr there = large.address;
   give(large);
-  tarn_block small = take(pool, 60 * KIB);
+  tarn_block small = take(pool, (size_t)60 * KIB);
   ck_assert_uint_ne(small.address, there);
-  tarn_block again = take(pool, 99 * KIB);
+  tarn_block again = take(pool, (size_t)99 * KIB);
   ck_assert_uint_eq(again.address, there);
   give(small);
   give(again);
@@ -296,7 +296,7 @@ TEST(sums_are_exact_when_they_are_read) {
 }
 
 TEST(peaks_are_an_upper_bound) {
-  enum { COUNT = 100, SIZE = 4000 };
+  enum { COUNT = 100, SIZE = 4000, ALL = COUNT * SIZE };
   tarn_other other;
   tarn_pool *pool = begin(&other);
   tarn_tag tag = tag_of("peaks");
@@ -308,13 +308,11 @@ TEST(peaks_are_an_upper_bound) {
     give(blocks[i]);
   tarn_pool_stats stats = stats_of(pool);
   tarn_pool_tag_stats of_tag = tag_stats_of(pool, tag);
-  ck_assert_uint_ge(stats.live_peak_bytes, COUNT * SIZE);
+  ck_assert_uint_ge(stats.live_peak_bytes, ALL);
   ck_assert_uint_gt(stats.leased_peak_bytes, 0);
-  ck_assert_uint_le(stats.live_peak_bytes,
-                    COUNT * SIZE + stats.leased_peak_bytes);
-  ck_assert_uint_ge(of_tag.live_peak_bytes, COUNT * SIZE);
-  ck_assert_uint_le(of_tag.live_peak_bytes,
-                    COUNT * SIZE + stats.leased_peak_bytes);
+  ck_assert_uint_le(stats.live_peak_bytes, ALL + stats.leased_peak_bytes);
+  ck_assert_uint_ge(of_tag.live_peak_bytes, ALL);
+  ck_assert_uint_le(of_tag.live_peak_bytes, ALL + stats.leased_peak_bytes);
   other_ends(&other);
 }
 
@@ -353,12 +351,12 @@ TEST(a_trim_gives_all_back) {
 TEST(what_lanes_keep_is_recalled_before_a_refusal) {
   tarn_other other;
   tarn_pool *pool = begin(&other);
-  shared.size = 300 * KIB;
+  shared.size = (size_t)300 * KIB;
   take_shared(NULL);
   size_t held = stats_of(pool).reserved_bytes;
   assert_ok(tarn_pool_limit(pool, held));
   other_does(&other, give_shared, NULL);
-  tarn_block block = take(pool, held - 256 * KIB);
+  tarn_block block = take(pool, held - (size_t)256 * KIB);
   ck_assert_uint_le(stats_of(pool).reserved_bytes, held);
   give(block);
   assert_ok(tarn_pool_limit(pool, 0));
@@ -458,7 +456,7 @@ TEST(blocks_that_streams_use_do_not_stay) {
 TEST(resized_blocks_are_served_by_their_size) {
   tarn_other other;
   tarn_pool *pool = begin(&other);
-  for (size_t size = 1000; size < 2 * MIB; size = size * 3 / 2) {
+  for (size_t size = 1000; size < (size_t)2 * MIB; size = size * 3 / 2) {
     tarn_block block = take(pool, 900);
     tarn_status status = tarn_pool_resize(&block, size, NULL);
     ck_assert(status == TARN_OK || status == TARN_FULL);
@@ -470,4 +468,45 @@ TEST(resized_blocks_are_served_by_their_size) {
   }
   assert_ok(tarn__front_check(pool));
   other_ends(&other);
+}
+
+// --- the end of a thread ----------------------------------------------------
+
+static pthread_key_t late_key;
+static tarn_block late_blocks[8];
+
+static void free_late(void *unused) {
+  (void)unused;
+  for (int i = 0; i < 8; i++)
+    expect(tarn_pool_free(&late_blocks[i], NULL) == TARN_OK);
+}
+
+static void keep_until_late(void *pool) {
+  take_and_give(pool);
+  for (int i = 0; i < 8; i++) {
+    expect(tarn_pool_alloc(pool, 1000, 0, NULL, &late_blocks[i]) == TARN_OK);
+  }
+  expect(pthread_setspecific(late_key, pool) == 0);
+}
+
+// The key is younger than the library's: its destructor runs later.
+TEST(what_a_thread_frees_after_its_lane_ended_is_not_left_there) {
+  tarn_other other;
+  tarn_other third;
+  tarn_pool *pool = begin(&other);
+  other_begin(&third);
+  begin_lanes(pool, &third);
+  ck_assert_int_eq(pthread_key_create(&late_key, free_late), 0);
+  other_does(&other, keep_until_late, pool);
+  other_ends(&other);
+  assert_as_expected();
+  for (size_t i = 1; i <= pool->lanes.count; i++) {
+    const tarn__pool_lane *lane = pool->lanes.by_number[i];
+    ck_assert(lane->owner != NULL || (lane->closed && lane->idle == 0));
+  }
+  ck_assert_uint_eq(lanes_of(pool), 2);
+  other_ends(&third);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }

@@ -95,15 +95,15 @@ static void end_pool(void) {
 }
 
 TEST_LOOP(blocks_change_hands, 3) {
-  static const size_t sizes[] = {4000, 100 * KIB, 3 * MIB};
+  static const size_t sizes[] = {4000, (size_t)100 * KIB, (size_t)3 * MIB};
   begin(sizes[_i], 0);
   run_threads(trade, WORKERS);
   end_pool();
 }
 
 TEST(a_limit_is_never_exceeded) {
-  size_t limit = 8 * MIB;
-  begin(500 * KIB, limit);
+  size_t limit = (size_t)8 * MIB;
+  begin((size_t)500 * KIB, limit);
   run_threads(trade, WORKERS);
   ck_assert_int_gt(atomic_load(&full), 0);
   ck_assert_uint_le(stats_of(pool).reserved_peak_bytes, limit);
@@ -138,7 +138,7 @@ static void *disturb(void *unused) {
 }
 
 TEST(lanes_are_closed_at_any_time) {
-  begin(60 * KIB, 0);
+  begin((size_t)60 * KIB, 0);
   atomic_store(&trading, true);
   pthread_t disturber = start_thread(disturb, NULL);
   run_threads(trade, WORKERS);
@@ -165,7 +165,7 @@ static void *come_and_go(void *number) {
 }
 
 TEST(threads_come_and_go) {
-  begin(60 * KIB, 0);
+  begin((size_t)60 * KIB, 0);
   run_threads(come_and_go, WORKERS);
   end_pool();
 }
@@ -180,7 +180,7 @@ static void *trade_and_stay(void *number) {
 
 // More threads than there can be lanes.
 TEST(the_other_threads_use_the_lock) {
-  begin(20 * KIB, 0);
+  begin((size_t)20 * KIB, 0);
   pthread_barrier_init(&all_have_traded, NULL, MANY);
   pthread_t threads[MANY];
   for (uintptr_t i = 0; i < MANY; i++)

@@ -1,9 +1,11 @@
 // Sleep, and others at work: streams, threads, a child of fork.
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lanes_kit.h"
 #include "sleep_kit.h"
 #include "support/child.h"
 #include "support/tagged.h"
@@ -207,4 +209,66 @@ TEST_LOOP(a_child_cannot_wake_its_parent_s, TEST_DEVICES) {
   assert_ok(tarn_pool_wake(run.p.pool, run.tags[0]));
   check_filled(run.p.device, block, 1);
   give(block);
+}
+
+// --- lanes -----------------------------------------------------------------
+
+static sem_t gate;
+
+static void wait_at_gate(void *context, tarn_status status) {
+  (void)context;
+  (void)status;
+  while (sem_wait(&gate) != 0)
+    continue;
+}
+
+static void *fall_asleep(void *unused) {
+  (void)unused;
+  expect(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE) == TARN_OK);
+  return NULL;
+}
+
+static bool is_falling_asleep(tarn_pool *pool) {
+  tarn__front_reenter(pool);
+  bool inside = pool->current->inside > 0;
+  tarn__front_leave(pool);
+  return inside;
+}
+
+static void take_and_give_tagged(void *pool) {
+  give(take_tagged(pool, 1000, run.tags[0]));
+}
+
+// A lane that was opened meanwhile does not take a block that falls asleep.
+TEST_LOOP(a_block_that_falls_asleep_is_not_freed, TEST_DEVICES) {
+  tarn_other other;
+  pthread_t sleeper;
+  if (!open_run(_i)) return;
+  tarn_pool *pool = run.p.pool;
+  size_t page = page_on(run.p.device);
+  tarn_stream *stream = stream_on(&run.p);
+  sem_init(&gate, 0, 0);
+  other_begin(&other);
+  begin_lanes(pool, &other);
+  take_and_give_tagged(pool);
+  tarn_block a = take_tagged(pool, page / 4, run.tags[0]);
+  tarn_block hole = take_tagged(pool, page / 2, run.tags[1]);
+  tarn_block b = take_tagged(pool, page / 4, run.tags[0]);
+  assert_ok(tarn_stream_add_callback(stream, wait_at_gate, NULL));
+  give_on(hole, stream);
+  sleeper = start_thread(fall_asleep, NULL);
+  while (!is_falling_asleep(pool))
+    sched_yield();
+  take_and_give_tagged(pool);
+  take_and_give_tagged(pool);
+  assert_fails(tarn_pool_free(&a, NULL), TARN_E_STATE, "another thread");
+  sem_post(&gate);
+  pthread_join(sleeper, NULL);
+  assert_as_expected();
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_wake(pool, run.tags[0]));
+  give(a);
+  give(b);
+  other_ends(&other);
+  sem_destroy(&gate);
 }
