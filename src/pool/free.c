@@ -186,7 +186,8 @@ static inline bool give_in_lane(tarn_pool *pool, freed what,
               (block == NULL || tarn__piece_address(piece) == block->address);
   if (!fits) return false;
   tarn__pool_gift gift = tarn__lane_give(
-      pool, piece, block != NULL ? block->generation : piece->generation);
+      pool, piece,
+      block != NULL ? block->generation : tarn__piece_generation(piece));
   if (gift == TARN__LANE_FULL) tarn__lanes_relieve(pool);
   return gift != TARN__LANE_REFUSED;
 }

@@ -130,14 +130,14 @@ static bool overflows(const tarn_pool *pool, uint8_t number) {
 
 // True: the lane that got the parcel has too much now.
 static bool put_in_parcel(tarn_pool *pool, tarn__pool_lane *lane,
-                          tarn__pool_piece *piece) {
+                          tarn__pool_piece *piece, uint8_t home) {
   tarn__pool_parcel *parcel = &lane->parcel;
   bool too_much = false;
-  if (lane->to != piece->lane && parcel->count > 0) {
+  if (lane->to != home && parcel->count > 0) {
     tarn__lane_send(pool, lane);
     too_much = overflows(pool, lane->to);
   }
-  lane->to = piece->lane;
+  lane->to = home;
   piece->next = parcel->first;
   parcel->first = piece;
   if (parcel->last == NULL) parcel->last = piece;
@@ -163,7 +163,7 @@ static inline tarn__pool_lane_tag *count_of(tarn__pool_lane *lane,
 static inline void hand_out(tarn_pool *pool, tarn__pool_piece *piece,
                             const tarn__pool_note *what, bool counted,
                             tarn_block *out_block) {
-  if (++piece->generation == 0) piece->generation = 1;  // 0: no block
+  tarn__piece_advance(piece);
   piece->tag = (uint16_t)what->tag;
   piece->requested = what->size;
   piece->counted = counted;
@@ -215,17 +215,22 @@ bool tarn__lane_take(tarn_pool *pool, const tarn__pool_note *what,
   return served;
 }
 
-// The generation may be another by now, if the block is not the caller's; then
-// the block is not live, or its next free finds that.
+// Nothing else of the piece is read before the block is this thread's: another
+// may have freed it, by mistake, and have begun the next one there.
 static tarn__pool_gift give(tarn_pool *pool, tarn__pool_lane *lane,
                             tarn__pool_piece *piece, uint32_t generation) {
+  uint8_t home = __atomic_load_n(&piece->lane, __ATOMIC_RELAXED);
+  if (home == 0 || tarn__piece_generation(piece) != generation ||
+      !tarn__piece_free(piece, home)) {
+    return TARN__LANE_REFUSED;
+  }
   tarn__pool_lane_tag *count =
       piece->counted ? count_of(lane, piece->tag) : NULL;
-  uint8_t home = __atomic_load_n(&piece->lane, __ATOMIC_RELAXED);
-  bool able = home != 0 && piece->owner == lane->strategy &&
-              piece->generation == generation &&
-              (count != NULL || !piece->counted);
-  if (!able || !tarn__piece_free(piece, home)) return TARN__LANE_REFUSED;
+  bool fits = piece->owner == lane->strategy && (count || !piece->counted);
+  if (!fits) {
+    tarn__piece_begin(piece);
+    return TARN__LANE_REFUSED;
+  }
   lane->lease += piece->requested;
   lane->frees++;
   if (count != NULL) {
@@ -235,8 +240,8 @@ static tarn__pool_gift give(tarn_pool *pool, tarn__pool_lane *lane,
   piece->counted = false;
   // What is freed and not settled makes the sums too high, as leases do.
   bool full = lane->lease > 2 * lane->leased;
-  if (piece->lane != lane->number) {
-    full = put_in_parcel(pool, lane, piece) || full;
+  if (home != lane->number) {
+    full = put_in_parcel(pool, lane, piece, home) || full;
   } else {
     put(lane, piece);
     full = lane->idle > lane->most || full;

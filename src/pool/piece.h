@@ -110,6 +110,17 @@ struct tarn__pool_piece {
                                        // is out sleeps; else NULL
 };
 
+// The generation, while another thread may change it; and the change.
+static inline uint32_t tarn__piece_generation(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->generation, __ATOMIC_RELAXED);
+}
+
+static inline void tarn__piece_advance(tarn__pool_piece *piece) {
+  uint32_t next = piece->generation + 1;
+  if (next == 0) next = 1;  // 0: no block
+  __atomic_store_n(&piece->generation, next, __ATOMIC_RELAXED);
+}
+
 // A block begins in it.
 static inline void tarn__piece_begin(tarn__pool_piece *piece) {
   __atomic_store_n(&piece->live, true, __ATOMIC_RELEASE);

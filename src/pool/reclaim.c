@@ -117,6 +117,7 @@ static bool call_program(tarn__pool_reclaim *reclaim) {
   bool can_fit = tarn__room_can_fit(pool, reclaim->request);
   size_t limit = tarn__front_limit(pool);
   bool known = survey(pool, &found);
+  tarn__lanes_close(pool);  // other threads may have opened theirs
   tarn_pool_need need = {
       .struct_size = sizeof need,
       .size = reclaim->request->size,
@@ -313,6 +314,7 @@ tarn_status tarn__reclaim_fail(const tarn__pool_reclaim *reclaim) {
   char held[320];
   char holders[320];
   char charged[TARN__CHARGES_SIZE];
+  tarn__lanes_close(pool);
   describe_request(reclaim, request, sizeof request);
   describe_held(reclaim, held, sizeof held);
   tarn__front_describe_charges(pool, charged);

@@ -111,6 +111,7 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__pool_piece *piece,
   tarn_status status = order(pool, piece, in_all, stream, &request.serial);
   if (status == TARN_OK) status = ask_strategy(pool, &request, piece);
   if (request.lacks) {
+    tarn__lanes_close(pool);  // a picture and a text tell the sums
     *out_shot = picture_of(pool, piece, size, serial);
     return tarn__room_lacks(pool, "add", in_all - piece->size);
   }

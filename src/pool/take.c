@@ -69,7 +69,7 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
     pool->stats.hits++;
   }
   pool->stats.allocs++;
-  if (++piece->generation == 0) piece->generation = 1;  // 0: no block
+  tarn__piece_advance(piece);
   piece->tag = (uint16_t)request->tag;
   piece->captured = request->captured;
   piece->noticed = request->noticed;

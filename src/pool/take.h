@@ -115,7 +115,7 @@ static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
   if (piece == NULL) return false;
   pool->stats.hits++;
   pool->stats.allocs++;
-  if (++piece->generation == 0) piece->generation = 1;  // 0: no block
+  tarn__piece_advance(piece);
   piece->tag = (uint16_t)tag;
   piece->requested = size;
   piece->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
