@@ -60,7 +60,17 @@ typedef struct run_context {
   const char *preloaded;  // NULL: nothing
   const char *pool;
   const char *report;
+  uint64_t threads;  // of libraries for matrices, which yield while they wait
 } run_context;
+
+static void set_threads(uint64_t threads) {
+  static const char *const names[] = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
+                                      "MKL_NUM_THREADS"};
+  char text[32];
+  snprintf(text, sizeof text, "%llu", (unsigned long long)threads);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    setenv(names[i], text, 1);
+}
 
 // In the new process.
 static void set_allocator(void *context) {
@@ -68,6 +78,7 @@ static void set_allocator(void *context) {
   unsetenv("LD_PRELOAD");
   unsetenv("TARN_POOL");
   unsetenv("TARN_PRELOAD_FROM");
+  if (c->threads != 0) set_threads(c->threads);
   if (c->preloaded != NULL) setenv("LD_PRELOAD", c->preloaded, 1);
   if (c->pool != NULL) setenv("TARN_POOL", c->pool, 1);
   if (c->report != NULL) setenv("TARN_PRELOAD_REPORT", c->report, 1);
@@ -231,7 +242,8 @@ static void run_cell(runner *r, size_t program, size_t at, uint64_t pass,
   bool tarn = strcmp(b->columns[at].allocator, "tarn") == 0;
   run_context c = {.preloaded = r->columns[at].preloaded,
                    .pool = b->columns[at].pool,
-                   .report = tarn ? r->report : NULL};
+                   .report = tarn ? r->report : NULL,
+                   .threads = b->scale.threads};
   if (out->failed[0] != '\0') return;
   if (b->step != NULL) b->step(b->context, b->programs[program]);
   (void)run_once(r, r->rows[program].words.words, &c,

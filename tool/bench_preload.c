@@ -33,7 +33,7 @@ static const char help[] =
     "                   time\n"
     "  --passes N       that count, 1 to 1001 (default: 3)\n"
     "  --steps N        of each program, 2 to 100000 (default: its own)\n"
-    "  --threads N      of PyTorch and oiiotool, 1 to 1024 (default: 1)\n"
+    "  --threads N      of PyTorch, BLAS and oiiotool, 1 to 1024 (default: 1)\n"
     "  --python FILE    an interpreter (default: /usr/bin/python3)\n"
     "  --work NAME      be a program of that kind: blocks, probe\n"
     "  -o FORMAT        table (default), json, csv or md\n"
