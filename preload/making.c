@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <tarn/account.h>
 #include <tarn/snapshot.h>
 
@@ -58,18 +57,6 @@ static void deallocate(void *context, void *ptr, size_t size, size_t align) {
   real.free(ptr);
 }
 
-// Reserved addresses count against a limit on addresses, so under one they are
-// reserved by little.
-static const char *strategy(void) {
-  static const char by_little[] = "arena_pool:range=64M";
-  struct rlimit limit;
-  const char *chosen = secure_getenv("TARN_POOL");
-  bool is_limited =
-      getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  bool is_chosen = chosen != NULL && *chosen != '\0';
-  return is_limited && !is_chosen ? by_little : NULL;
-}
-
 // Without tags, since the program has none. A pool that cannot do without them
 // serves as well.
 static void count_less(tarn_pool *pool) {
@@ -78,8 +65,7 @@ static void count_less(tarn_pool *pool) {
 }
 
 static void make(void) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy()};
+  tarn_pool_options options = {.struct_size = sizeof options};
   tarn_pool *pool = NULL;
   const char *debug = secure_getenv("TARN_POOL_DEBUG");
   all.fills = debug != NULL && *debug != '\0';
