@@ -9,7 +9,8 @@
 #include "base/hostmem.h"
 #include "device/memory.h"
 
-enum { FIRST_INDEX = 256 };
+// For the pieces of the first slab.
+enum { FIRST_INDEX = 4 * TARN__SLAB };
 
 // --- slabs -----------------------------------------------------------------
 
