@@ -85,7 +85,8 @@ void mode_family(void) {
   free(p);
   for (size_t align = 1; align <= 4 * MIB; align *= 2)
     check_aligned(align);
-  p = opaque(memalign(48, LARGE));  // glibc takes the next power of two
+  volatile size_t odd = 48;  // glibc takes the next power of two
+  p = opaque(memalign(odd, LARGE));
   check_block(p, LARGE, 16);
   free(p);
   p = opaque(valloc(LARGE));

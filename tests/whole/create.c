@@ -194,7 +194,8 @@ static void lack(uint64_t slots, tarn_whole_type type, tarn_place_kind kind,
 }
 
 static void lack_ranges(void) {
-  lack(FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING | FAKE_SLOTS_HANDLES,
+  lack(FAKE_SLOTS_RANGES | FAKE_SLOT(range_move) | FAKE_SLOTS_SHARING |
+           FAKE_SLOTS_HANDLES,
        TARN_WHOLE_CHUNKED, TARN_PLACE_DEVICE,
        "chunked on fake needs the extension 'ranges' or 'handles', which");
 }
