@@ -211,7 +211,7 @@ static void find_column(const runner *r, const preload_column *from,
     }
   }
   if (strcmp(from->allocator, "tarn") != 0) return;
-  out->preloaded = r->bench->library;
+  out->preloaded = r->bench->heap;
   if (is_there(r, out->preloaded)) return;
   snprintf(out->missing, sizeof out->missing, "%s cannot be preloaded",
            out->preloaded);

@@ -90,7 +90,7 @@ typedef struct preload_column {
 
 typedef struct preload_bench {
   preload_scale scale;
-  const char *library;  // libtarn-malloc.so
+  const char *heap;  // libtarn-malloc.so
   const char *const *programs;
   size_t program_count;
   const preload_column *columns;

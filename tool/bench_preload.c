@@ -66,7 +66,7 @@ typedef struct command {
   uint64_t steps;
   uint64_t threads;
   options_output output;
-  char *library;
+  char *heap;  // libtarn-malloc.so
   preload_column *columns;
   size_t column_count;
   tool_progress progress;
@@ -217,7 +217,7 @@ static tool_exit measure(command *c) {
                 .python = c->python,
                 .steps = c->steps,
                 .threads = c->threads},
-      .library = c->library,
+      .heap = c->heap,
       .programs = (const char *const *)c->programs.items,
       .program_count = c->programs.count,
       .columns = c->columns,
@@ -246,14 +246,14 @@ static tool_exit work(void *context) {
   if (c->work != NULL) return be(c);
   tool_exit status = check(c);
   if (status != TOOL_DONE) return status;
-  c->library = launch_library(c->verb, &launch_malloc);
-  return c->library != NULL ? measure(c) : TOOL_NO;
+  c->heap = launch_library(c->verb, &launch_malloc);
+  return c->heap != NULL ? measure(c) : TOOL_NO;
 }
 
 static void deinit(void *context) {
   command *c = context;
   free(c->columns);
-  free(c->library);
+  free(c->heap);
 }
 
 static const options_entry entries[] = {

@@ -233,8 +233,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
 // allocates, so that it can be repeated: gradients are in it, but parameters,
 // which outlive an iteration, are not. Addresses, times and streams are
 // unknown. A stack has two frames: the layer, and the purpose of the block,
-// such as "output" or "gradient"; in @serving and @dataloader what the block is
-// and who asks for it; in @random it has one, the block's size class.
+// such as "output" or "gradient". In @serving and @dataloader the frames are
+// the purpose of the block and the part of the program that asks for it. In
+// @random a stack has one frame: the size class of the block.
 //
 // Lifetime: free it with tarn_trace_destroy.
 // TARN_E_INVALID  an unknown name; the text lists the known names.

@@ -18,6 +18,13 @@ typedef struct freed {
   tarn_addr address;
 } freed;
 
+// The piece that may be the block's, found without the lock or with it; NULL:
+// there is none. It is for the caller to compare more of it.
+static inline tarn__pool_piece *piece_of(const tarn_pool *pool, freed what) {
+  return what.block != NULL ? tarn__pieces_at(&pool->pieces, what.block->id)
+                            : tarn__pieces_find(&pool->pieces, what.address);
+}
+
 static tarn_status look_for(tarn_pool *pool, freed what,
                             tarn__pool_piece **out_piece) {
   if (what.block != NULL) {
@@ -113,9 +120,7 @@ static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
 // strategy that only the host has used goes the long way, wrong calls among it.
 static inline tarn__pool_piece *find_plain(const tarn_pool *pool, freed what) {
   const tarn_block *block = what.block;
-  tarn__pool_piece *piece =
-      block != NULL ? tarn__pieces_at(&pool->pieces, block->id)
-                    : tarn__pieces_find(&pool->pieces, what.address);
+  tarn__pool_piece *piece = piece_of(pool, what);
   if (piece == NULL || !piece->live) return NULL;
   if (block != NULL && (piece->generation != block->generation ||
                         piece->address != block->address)) {
@@ -179,9 +184,7 @@ static inline bool give_in_lane(tarn_pool *pool, freed what,
                                 const tarn_stream *stream) {
   if (stream != NULL || !tarn__lane_is_here(pool)) return false;
   const tarn_block *block = what.block;
-  tarn__pool_piece *piece =
-      block != NULL ? tarn__pieces_at(&pool->pieces, block->id)
-                    : tarn__pieces_find(&pool->pieces, what.address);
+  tarn__pool_piece *piece = piece_of(pool, what);
   bool fits = piece != NULL &&
               (block == NULL || tarn__piece_address(piece) == block->address);
   if (!fits) return false;

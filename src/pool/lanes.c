@@ -34,7 +34,8 @@ bool tarn__lanes_turn(tarn_pool *pool) {
   return lanes->begun;
 }
 
-// All of them need one order of all requests, or what lanes leave out.
+// What forbids lanes needs one order of all requests, or of all that is done
+// for each of them.
 static bool may_have_lanes(const tarn_pool *pool) {
   return pool->current->type->has_lanes &&
          (pool->flags & ~(uint32_t)TARN_POOL_DRY) == 0 &&
