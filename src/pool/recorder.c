@@ -12,10 +12,10 @@
 enum {
   GRAM = 8,
   FIRST_ROOM = 1024,
-  MOST_ROOM = 65536,
+  MOST_ROOM = 1 << 18,  // two steps of 65,536 blocks
   LEAST_EVIDENCE = 512,
-  ROOMS_HEARD = 4,   // the largest rings full of events without a period ...
-  ROOMS_RESTED = 64  // ... after which so many are let pass
+  ROOMS_HEARD = 2,   // the largest rings full of events without a period ...
+  ROOMS_RESTED = 32  // ... after which so many are let pass
 };
 
 static const uint64_t BASE = 0x9e3779b97f4a7c15u;
@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t key, uint64_t value) {
   return key ^ key >> 29;
 }
 
-static tarn__pool_note *note_at(const tarn__pool_recorder *r, uint64_t at) {
+static tarn__pool_heard *note_at(const tarn__pool_recorder *r, uint64_t at) {
   return &r->notes[at & (r->room - 1)];
 }
 
@@ -58,6 +58,21 @@ void tarn__recorder_restart(tarn__pool_recorder *r, uint64_t evidence) {
   if (r->evidence > MOST_ROOM) r->evidence = MOST_ROOM;
 }
 
+static tarn__pool_seen *seen_of(const tarn__pool_recorder *r) {
+  return &r->seen[r->gram & (r->room - 1)];
+}
+
+static void see(const tarn__pool_recorder *r, uint64_t at) {
+  *seen_of(r) = (tarn__pool_seen){(uint32_t)(r->gram >> 32), (uint32_t)at};
+}
+
+// The gram that ends with event |at|, whose key is |key|.
+static void roll(tarn__pool_recorder *r, uint64_t at, uint64_t key) {
+  uint64_t old = at >= r->first + GRAM ? note_at(r, at - GRAM)->key : 0;
+  r->gram = r->gram * BASE + key - old * power(BASE, GRAM);
+  if (at == r->first) r->gram = key;
+}
+
 // Moves the notes of |r|, if there are any. Events without notes count as
 // unseen.
 static void take_over(tarn__pool_recorder *grown,
@@ -65,10 +80,11 @@ static void take_over(tarn__pool_recorder *grown,
   if (r->room == 0) return;
   uint64_t kept = r->count - r->first < r->room ? r->count - r->first : r->room;
   grown->first = r->count - kept;
-  for (uint64_t at = grown->first; at < r->count; at++)
+  for (uint64_t at = grown->first; at < r->count; at++) {
     *note_at(grown, at) = *note_at(r, at);
-  for (size_t i = 0; i < r->room; i++)
-    grown->seen[r->seen[i].gram % grown->room] = r->seen[i];
+    roll(grown, at, note_at(r, at)->key);
+    see(grown, at);
+  }
 }
 
 static bool set_room(tarn__pool_recorder *r, size_t room) {
@@ -118,7 +134,7 @@ static uint64_t find_end(const tarn__pool_recorder *r) {
   size_t live = 0;  // may fall below 0 in between
   size_t least = 0;
   for (uint64_t at = begin; at < r->count; at++) {
-    const tarn__pool_note *note = note_at(r, at);
+    const tarn__pool_heard *note = note_at(r, at);
     live += note->back == 0 ? note->size : 0 - note->size;
     // As signed: where it was less than at the beginning.
     if ((ptrdiff_t)live > (ptrdiff_t)least) continue;
@@ -129,11 +145,12 @@ static uint64_t find_end(const tarn__pool_recorder *r) {
 }
 
 static void guess(tarn__pool_recorder *r, uint64_t at) {
-  const tarn__pool_seen *seen = &r->seen[r->gram % r->room];
-  bool known = seen->gram == r->gram && seen->at >= r->first + GRAM &&
-               at > seen->at && at - seen->at < r->room;
+  const tarn__pool_seen *seen = seen_of(r);
+  uint32_t ago = (uint32_t)at - seen->at;
+  bool known = seen->gram == (uint32_t)(r->gram >> 32) && ago > 0 &&
+               ago < r->room && at - r->first >= (uint64_t)ago + GRAM;
   if (!known) return;
-  r->period = at - seen->at;
+  r->period = ago;
   r->matched = 0;
 }
 
@@ -145,7 +162,7 @@ static void follow(tarn__pool_recorder *r, uint64_t at) {
     r->period = r->due = 0;
     guess(r, at);
   }
-  r->seen[r->gram % r->room] = (tarn__pool_seen){r->gram, at};
+  see(r, at);
   if (r->period == 0 || r->matched < r->period || r->matched < r->evidence) {
     return;
   }
@@ -153,12 +170,10 @@ static void follow(tarn__pool_recorder *r, uint64_t at) {
   if (r->due < r->count) r->due += r->period;
 }
 
-static void note(tarn__pool_recorder *r, const tarn__pool_note *what) {
+static void note(tarn__pool_recorder *r, const tarn__pool_heard *what) {
   uint64_t at = r->count++;
-  uint64_t old = at >= r->first + GRAM ? note_at(r, at - GRAM)->key : 0;
+  roll(r, at, what->key);
   *note_at(r, at) = *what;
-  r->gram = r->gram * BASE + what->key - old * power(BASE, GRAM);
-  if (at == r->first) r->gram = what->key;
   follow(r, at);
 }
 
@@ -167,9 +182,10 @@ static void note(tarn__pool_recorder *r, const tarn__pool_note *what) {
 uint64_t tarn__recorder_alloc(tarn__pool_recorder *r,
                               const tarn__pool_note *what) {
   if (!is_listening(r)) return 0;
-  tarn__pool_note n = *what;
-  n.key = mix(mix(mix(mix(1, n.size), n.align), n.tag), n.serial);
-  n.back = 0;
+  tarn__pool_heard n = {.serial = what->serial, .size = what->size};
+  n.key = mix(mix(mix(mix(1, n.size), what->align), what->tag), n.serial);
+  n.tag = (uint16_t)what->tag;  // there are 65535 of them
+  if (what->align != 0) n.align = (uint8_t)(__builtin_ctzll(what->align) + 1);
   note(r, &n);
   return r->count;  // its place + 1; 0: not recorded
 }
@@ -179,15 +195,14 @@ void tarn__recorder_free(tarn__pool_recorder *r, uint64_t taken,
   if (!is_listening(r)) return;
   uint64_t back = r->count + 1 - taken;
   bool known = taken > r->first && back <= UINT32_MAX;
-  tarn__pool_note n = {.serial = serial, .size = size};
+  tarn__pool_heard n = {.serial = serial, .size = size};
   // A block from before the recording has only one event.
   n.back = known ? (uint32_t)back : UINT32_MAX;
   n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
   note(r, &n);
 }
 
-// By its alignment, which no device has.
 void tarn__recorder_exclude(tarn__pool_recorder *r, uint64_t taken) {
   bool known = taken > r->first && r->count - (taken - 1) <= r->room;
-  if (known) note_at(r, taken - 1)->align = SIZE_MAX;
+  if (known) note_at(r, taken - 1)->excluded = true;
 }

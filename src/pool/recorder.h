@@ -17,31 +17,41 @@
 
 #include "tarn/pool.h"
 
+// A request, as asked for.
 typedef struct tarn__pool_note {
+  uint64_t serial;  // of the stream
+  size_t size;
+  size_t align;
+  tarn_tag tag;
+} tarn__pool_note;
+
+// An event. Two of them share a line of the cache.
+typedef struct tarn__pool_heard {
   uint64_t key;     // the same for events that are the same
   uint64_t serial;  // of the stream
   size_t size;      // as asked for, of frees too
-  size_t align;     // as asked for
-  tarn_tag tag;
-  uint32_t back;  // of a free: so many events ago its block was taken; of a
-                  // request 0
-} tarn__pool_note;
+  uint32_t back;    // of a free: so many events ago its block was taken; of a
+                    // request 0
+  uint16_t tag;     // of a request, as is the next
+  uint8_t align;    // 0 as asked for, or the exponent of two and 1
+  bool excluded;    // a request that no step has
+} tarn__pool_heard;
 
 typedef struct tarn__pool_seen {
-  uint64_t gram;  // of a few keys in a row
-  uint64_t at;    // the event that ended them last
+  uint32_t gram;  // of a few keys in a row: the upper half
+  uint32_t at;    // the event that ended them last: the lower half
 } tarn__pool_seen;
 
 typedef struct tarn__pool_recorder {
-  tarn__pool_note *notes;  // a ring; NULL: nothing was noted yet
-  tarn__pool_seen *seen;   // by hash of the gram
-  size_t room;             // of both: a power of two
-  uint64_t first;          // the first event that counts
-  uint64_t count;          // events so far, those before |first| included
-  uint64_t gram;           // of the last events
-  uint64_t period;         // the present candidate; 0: none
-  uint64_t matched;        // events in a row for which it has held
-  uint64_t evidence;       // for how many it has to hold
+  tarn__pool_heard *notes;  // a ring; NULL: nothing was noted yet
+  tarn__pool_seen *seen;    // by hash of the gram
+  size_t room;              // of both: a power of two
+  uint64_t first;           // the first event that counts
+  uint64_t count;           // events so far, those before |first| included
+  uint64_t gram;            // of the last events
+  uint64_t period;          // the present candidate; 0: none
+  uint64_t matched;         // events in a row for which it has held
+  uint64_t evidence;        // for how many it has to hold
   // At this |count|, the last |period| events are one step, with the fewest
   // live bytes at both its ends; 0: there is no period yet.
   uint64_t due;
@@ -71,10 +81,15 @@ static inline bool tarn__recorder_is_due(const tarn__pool_recorder *recorder) {
 }
 
 // Event |i| of the step that ends now.
-static inline const tarn__pool_note *tarn__recorder_note(
+static inline const tarn__pool_heard *tarn__recorder_note(
     const tarn__pool_recorder *recorder, size_t i) {
   uint64_t at = recorder->count - recorder->period + i;
   return &recorder->notes[at & (recorder->room - 1)];
+}
+
+// The alignment that was asked for.
+static inline size_t tarn__recorder_align(const tarn__pool_heard *note) {
+  return note->align == 0 ? 0 : (size_t)1 << (note->align - 1);
 }
 
 #endif  // TARN_POOL_RECORDER_H_

@@ -25,7 +25,7 @@ typedef struct draft {
   size_t align;
 } draft;
 
-static bool is_request(const tarn__pool_note *note) {
+static bool is_request(const tarn__pool_heard *note) {
   return note->back == 0;
 }
 
@@ -34,7 +34,7 @@ static uint64_t vote(const draft *d) {
   uint64_t serial = 0;
   size_t votes = 0;
   for (size_t i = 0; i < d->period; i++) {
-    const tarn__pool_note *note = tarn__recorder_note(d->recorder, i);
+    const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
     if (!is_request(note)) continue;
     if (votes == 0) serial = note->serial;
     votes = note->serial == serial ? votes + 1 : votes - 1;
@@ -42,21 +42,22 @@ static uint64_t vote(const draft *d) {
   return serial;
 }
 
-static bool fits(const draft *d, const tarn__pool_note *note) {
-  return is_request(note) && note->serial == d->serial &&
-         note->align <= MOST_ALIGN && d->count < d->room;
+static bool fits(const draft *d, const tarn__pool_heard *note) {
+  return is_request(note) && note->serial == d->serial && !note->excluded &&
+         tarn__recorder_align(note) <= MOST_ALIGN && d->count < d->room;
 }
 
 static tarn_status add_requests(draft *d, const tarn_pool *pool,
                                 size_t granule) {
   for (size_t i = 0; i < d->period; i++) {
-    const tarn__pool_note *note = tarn__recorder_note(d->recorder, i);
+    const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
     d->span_of[i] = NONE;
     d->requests += is_request(note) ? 1 : 0;
     if (!fits(d, note) || tarn__front_is_direct(pool, note->size)) continue;
     tarn__pool_lifetime *span = &d->spans[d->count];
     *span = (tarn__pool_lifetime){.from = (uint32_t)i, .to = NONE};
-    span->align = note->align > granule ? note->align : granule;
+    size_t align = tarn__recorder_align(note);
+    span->align = align > granule ? align : granule;
     if (!tarn_size_add(note->size, pool->padding, &span->size) ||
         !tarn_size_align_up(span->size, granule, &span->size)) {
       return TARN_FULL;
@@ -69,7 +70,7 @@ static tarn_status add_requests(draft *d, const tarn_pool *pool,
 
 // The span of the request that event |i|, a free, belongs to.
 static uint32_t span_of_free(const draft *d, size_t i,
-                             const tarn__pool_note *note) {
+                             const tarn__pool_heard *note) {
   if (note->back >= d->period) return NONE;
   size_t from = i >= note->back ? i - note->back : i + d->period - note->back;
   return d->span_of[from];
@@ -77,7 +78,7 @@ static uint32_t span_of_free(const draft *d, size_t i,
 
 static void add_frees(draft *d) {
   for (size_t i = 0; i < d->period; i++) {
-    const tarn__pool_note *note = tarn__recorder_note(d->recorder, i);
+    const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
     if (is_request(note)) continue;
     uint32_t span = span_of_free(d, i, note);
     bool own = note->serial == d->serial || note->serial == 0;
@@ -166,7 +167,7 @@ static tarn__pool_step_layout *make_layout(const draft *d, tarn_pool *pool) {
 
 static void place_piece(const tarn_pool *pool, tarn__pool_step_layout *layout,
                         const tarn__pool_lifetime *span,
-                        const tarn__pool_note *note, tarn__pool_piece *piece) {
+                        const tarn__pool_heard *note, tarn__pool_piece *piece) {
   piece->address = piece->base = layout->address + span->offset;
   piece->size = span->size - pool->padding;
   piece->requested = note->size;
@@ -180,13 +181,13 @@ static void write_events(const draft *d, tarn__pool_step_layout *layout) {
   tarn__pool_step_event *event = layout->events;
   for (size_t i = 0; i < d->period; i++) {
     if (d->span_of[i] == NONE) continue;
-    const tarn__pool_note *note = tarn__recorder_note(d->recorder, i);
+    const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
     bool request = is_request(note);
     *event++ = (tarn__pool_step_event){
         .size = note->size,
         .serial = note->serial | (request ? 0 : TARN__STEP_FREE),
-        .align = (uint32_t)note->align,
-        .tag = (uint16_t)note->tag,
+        .align = (uint32_t)tarn__recorder_align(note),
+        .tag = note->tag,
         .is_plain =
             request && note->serial == 0 && note->align == 0 && note->tag == 0,
         .piece = layout->pieces[d->span_of[i]],
