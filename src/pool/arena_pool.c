@@ -26,7 +26,7 @@
 
 enum {
   GRANULE = 512,
-  DEFAULT_STEPS = 4096,  // laying out more takes too long
+  DEFAULT_STEPS = 65536,  // the recorder has room for one step of so many
 };
 
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;
