@@ -14,8 +14,10 @@ enum {
   FIRST_ROOM = 1024,
   MOST_ROOM = 1 << 18,  // two steps of 65,536 blocks
   LEAST_EVIDENCE = 512,
-  ROOMS_HEARD = 2,   // the largest rings full of events without a period ...
-  ROOMS_RESTED = 32  // ... after which so many are let pass
+  ROOMS_HEARD = 2,     // the largest rings full of events without a period ...
+  ROOMS_RESTED = 32,   // ... after which so many are let pass
+  SHORTEST_TOLD = 32,  // events between marks; after fewer there is none
+  SURE = 4  // an event between sure marks is so many times the evidence
 };
 
 static const uint64_t BASE = 0x9e3779b97f4a7c15u;
@@ -54,6 +56,8 @@ void tarn__recorder_deinit(tarn__pool_recorder *r) {
 void tarn__recorder_restart(tarn__pool_recorder *r, uint64_t evidence) {
   r->first = r->count;
   r->period = r->matched = r->due = 0;
+  r->is_single = false;
+  r->mark = UINT64_MAX;
   r->evidence = evidence > LEAST_EVIDENCE ? evidence : LEAST_EVIDENCE;
   if (r->evidence > MOST_ROOM) r->evidence = MOST_ROOM;
 }
@@ -126,22 +130,45 @@ static bool is_listening(tarn__pool_recorder *r) {
 
 // --- the period ------------------------------------------------------------
 
-// The number of the event, from the next on, before which least is live. The
-// last period has the same blocks at both ends, so a sum will do.
+// What event |at| adds to the live bytes, as a signed number.
+static ptrdiff_t growth_of(const tarn__pool_recorder *r, uint64_t at) {
+  const tarn__pool_heard *note = note_at(r, at);
+  return note->back == 0 ? (ptrdiff_t)note->size : -(ptrdiff_t)note->size;
+}
+
+// The least that is live before an event of the last period, over what is live
+// at its ends: the same blocks are at both, so a sum will do.
+static ptrdiff_t find_least(const tarn__pool_recorder *r, uint64_t begin) {
+  ptrdiff_t live = 0;
+  ptrdiff_t least = 0;
+  for (uint64_t at = begin; at < r->count; at++) {
+    live += growth_of(r, at);
+    if (live < least) least = live;
+  }
+  return least;
+}
+
+// The number of the event, from the next on, before which least is live. Where
+// that is so before several, it is the one behind the most other events: what
+// comes and goes at once in between belongs to the next step.
 static uint64_t find_end(const tarn__pool_recorder *r) {
   uint64_t begin = r->count - r->period;
-  uint64_t end = begin;
-  size_t live = 0;  // may fall below 0 in between
-  size_t least = 0;
-  for (uint64_t at = begin; at < r->count; at++) {
-    const tarn__pool_heard *note = note_at(r, at);
-    live += note->back == 0 ? note->size : 0 - note->size;
-    // As signed: where it was less than at the beginning.
-    if ((ptrdiff_t)live > (ptrdiff_t)least) continue;
-    least = live;
-    end = at + 1;
+  ptrdiff_t least = find_least(r, begin);
+  ptrdiff_t live = 0;
+  uint64_t end = 0;
+  uint64_t last = 0;  // of those before which least is live
+  uint64_t longest = 0;
+  for (uint64_t i = 1; i <= 2 * r->period; i++) {
+    live += growth_of(r, begin + (i - 1) % r->period);
+    if (live != least) continue;
+    if (last != 0 && i - last >= longest) {
+      longest = i - last;
+      end = i;
+    }
+    last = i;
   }
-  return end == begin ? r->count : end + r->period;
+  end %= r->period;
+  return end == 0 ? r->count : begin + end + r->period;
 }
 
 static void guess(tarn__pool_recorder *r, uint64_t at) {
@@ -160,6 +187,7 @@ static void follow(tarn__pool_recorder *r, uint64_t at) {
   r->matched = held ? r->matched + 1 : 0;
   if (!held) {
     r->period = r->due = 0;
+    r->is_single = false;
     guess(r, at);
   }
   see(r, at);
@@ -175,6 +203,54 @@ static void note(tarn__pool_recorder *r, const tarn__pool_heard *what) {
   roll(r, at, what->key);
   *note_at(r, at) = *what;
   follow(r, at);
+}
+
+// --- marks -----------------------------------------------------------------
+
+// Blocks from before the row do not tell one row from another.
+static uint64_t digest_of(const tarn__pool_recorder *r, uint64_t from) {
+  uint64_t digest = 1;
+  for (uint64_t at = from; at < r->count; at++) {
+    const tarn__pool_heard *note = note_at(r, at);
+    digest = mix(digest, note->back > at - from ? 3 : note->key);
+  }
+  return digest;
+}
+
+static tarn__pool_told *told_of(tarn__pool_recorder *r, uint64_t digest,
+                                uint64_t length) {
+  for (size_t i = 0; i < TARN__TOLD; i++) {
+    tarn__pool_told *told = &r->told[i];
+    if (told->times > 0 && told->digest == digest && told->length == length) {
+      return told;
+    }
+  }
+  tarn__pool_told *fresh = &r->told[r->next_told++ % TARN__TOLD];
+  *fresh = (tarn__pool_told){.digest = digest, .length = length};
+  return fresh;
+}
+
+void tarn__recorder_mark(tarn__pool_recorder *r, size_t live, bool sure) {
+  uint64_t from = r->mark;
+  uint64_t length = r->count - from;
+  bool heard = from != UINT64_MAX && from >= r->first && length < r->room;
+  bool same = heard && live == r->marked_live;
+  if (same && length < SHORTEST_TOLD) return;
+  r->mark = r->count;
+  r->marked_live = live;
+  if (!same || tarn__recorder_is_due(r)) return;
+  tarn__pool_told *told = told_of(r, digest_of(r, from), length);
+  uint64_t evidence = told->times++ * length * (sure ? SURE : 1);
+  if (told->times < 2 || evidence < r->evidence) return;
+  r->period = length;
+  r->matched = 0;
+  r->due = r->count;
+  r->is_single = true;
+}
+
+void tarn__recorder_forget(tarn__pool_recorder *r) {
+  for (size_t i = 0; i < TARN__TOLD; i++)
+    r->told[i] = (tarn__pool_told){0};
 }
 
 // --- events ----------------------------------------------------------------

@@ -8,6 +8,13 @@
 //   └─ one step ─────┘ └─ the same again ┘
 //        period 6       seen again for as long as |evidence| says
 //
+// Where steps of several kinds take turns, none may follow itself. Then the
+// caller marks where steps begin, and what has come between two marks before is
+// a step:
+//
+//   ┆ a+ b+ b- a- ┆ c+ d+ d- c- ┆ e+ e- ┆ a+ b+ b- a- ┆
+//   mark                                 the first again
+//
 // A free says how many events ago its block was taken, so steps whose blocks
 // outlive them repeat as well.
 //
@@ -42,6 +49,15 @@ typedef struct tarn__pool_seen {
   uint32_t at;    // the event that ended them last: the lower half
 } tarn__pool_seen;
 
+// A row of events between two marks.
+typedef struct tarn__pool_told {
+  uint64_t digest;
+  uint64_t length;
+  uint64_t times;  // that it has come; 0: there is none
+} tarn__pool_told;
+
+enum { TARN__TOLD = 32 };
+
 typedef struct tarn__pool_recorder {
   tarn__pool_heard *notes;  // a ring; NULL: nothing was noted yet
   tarn__pool_seen *seen;    // by hash of the gram
@@ -55,7 +71,13 @@ typedef struct tarn__pool_recorder {
   // At this |count|, the last |period| events are one step, with the fewest
   // live bytes at both its ends; 0: there is no period yet.
   uint64_t due;
-  uint64_t rest;  // events that are let pass: nothing was found for long
+  bool is_single;  // that step may not be the next as well
+  uint64_t rest;   // events that are let pass: nothing was found for long
+  uint64_t mark;  // the event that began the present step, where the caller has
+                  // said so; UINT64_MAX: it has not
+  size_t marked_live;                // bytes at that event
+  tarn__pool_told told[TARN__TOLD];  // steps between two marks
+  uint32_t next_told;                // that is overwritten next
 } tarn__pool_recorder;
 
 void tarn__recorder_deinit(tarn__pool_recorder *recorder);
@@ -74,6 +96,15 @@ void tarn__recorder_free(tarn__pool_recorder *recorder, uint64_t taken,
 
 // The block whose request had the number |taken| is no part of a step.
 void tarn__recorder_exclude(tarn__pool_recorder *recorder, uint64_t taken);
+
+// A step may begin with the next event: little is live, |live| bytes. If as
+// much was live at the last such call, and the events since then have come
+// before between two calls, for as long as |evidence| says, they are a step
+// that is due. |sure|: steps are known to begin with so little.
+void tarn__recorder_mark(tarn__pool_recorder *recorder, size_t live, bool sure);
+
+// Forgets what has come between marks.
+void tarn__recorder_forget(tarn__pool_recorder *recorder);
 
 // Whether the events up to now end a step that repeats.
 static inline bool tarn__recorder_is_due(const tarn__pool_recorder *recorder) {

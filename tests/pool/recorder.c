@@ -172,4 +172,64 @@ TEST(steps_of_many_events_are_found) {
   ck_assert_uint_eq(recorder.period, EVENTS);
 }
 
+// --- marks -------------------------------------------------------------------
+
+// |length| requests and frees; those of another |shape| are other ones.
+static void play_row(size_t shape, size_t length) {
+  for (size_t i = 0; i < length / 2; i++)
+    freed(taken(shape * 1000 + i + 1), shape * 1000 + i + 1);
+}
+
+// How many rows it takes, of three shapes by turns that is no period.
+static size_t rows_until_due(size_t most, size_t live, bool sure) {
+  uint64_t seed = 1;
+  for (size_t i = 1; i <= most; i++) {
+    tarn__recorder_mark(&recorder, live, sure);
+    if (tarn__recorder_is_due(&recorder)) return i;
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    play_row(seed >> 33 & 3, 100 + (seed >> 33 & 3) * 2);
+  }
+  return 0;
+}
+
+TEST(rows_between_marks_are_found) {
+  size_t rows = rows_until_due(200, 77, false);
+  ck_assert_uint_gt(rows, 512 / 106);
+  ck_assert(recorder.is_single);
+  ck_assert_uint_ge(recorder.period, 100);
+  ck_assert_uint_le(recorder.period, 106);
+  ck_assert_uint_eq(tarn__recorder_note(&recorder, 0)->back, 0);
+  tarn__recorder_restart(&recorder, 0);
+  ck_assert(!recorder.is_single);
+}
+
+TEST(sure_marks_need_less) {
+  size_t usual = rows_until_due(200, 77, false);
+  tarn__recorder_restart(&recorder, 0);
+  tarn__recorder_forget(&recorder);
+  size_t sure = rows_until_due(200, 77, true);
+  ck_assert_uint_ne(sure, 0);
+  ck_assert_uint_lt(sure, usual);
+}
+
+// Where more is live behind a row than before it, it is no step.
+TEST(rows_that_leave_something_are_none) {
+  for (size_t i = 0; i < 200; i++) {
+    tarn__recorder_mark(&recorder, i, true);
+    ck_assert(!recorder.is_single);
+    play_row(i % 2, 100 + i % 3 * 2);
+  }
+}
+
+TEST(rows_of_few_events_are_part_of_the_next) {
+  for (size_t i = 0; i < 100 && !tarn__recorder_is_due(&recorder); i++) {
+    play_row(i % 2, 4);
+    tarn__recorder_mark(&recorder, 0, true);
+    play_row(2 + i % 3 % 2, 60);
+    tarn__recorder_mark(&recorder, 0, true);
+  }
+  ck_assert(tarn__recorder_is_due(&recorder));
+  ck_assert_uint_eq(recorder.period, 64);
+}
+
 FIXTURE(setup, teardown);
