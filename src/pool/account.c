@@ -33,7 +33,7 @@ tarn_status tarn_pool_account(tarn_pool *pool, uint32_t counters) {
     return tarn__fail(TARN_E_INVALID, "pool: no counters 0x%x", counters);
   }
   tarn__front_enter(pool);
-  if (pool->stats.counters != counters) tarn__step_layout_drop(pool);
+  if (pool->stats.counters != counters) tarn__steps_forget(pool);
   tarn_status status = account_locked(pool, counters);
   tarn__front_leave(pool);
   return status;

@@ -1,6 +1,6 @@
 // The front: every request passes here.
 //
-//   expected ─► its place                                     (step_layout.h)
+//   expected ─► its place                                           (steps.h)
 //   else check ─► find a piece ─► count ─► order behind its last stream
 //                                                                   (take.c)
 #include "pool/take.h"
@@ -12,7 +12,7 @@ _Static_assert(sizeof(void *) == sizeof(tarn_addr),
 static inline bool take_if_expected(tarn_pool *pool,
                                     const tarn__pool_note *what,
                                     tarn_block *out_block) {
-  if (!tarn__take_is_expected(pool->cursor.at, what)) return false;
+  if (!tarn__step_is(pool->steps.cursor.at, what)) return false;
   tarn__take_expected(pool, out_block);
   return true;
 }
@@ -31,15 +31,12 @@ static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
 }
 
 // The request may be expected after all: by a step that begins here, or after
-// events that occurred early. If not, it is a miss.
+// events that occurred early or are late.
 static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
                             tarn_block *out_block) {
-  tarn__step_cursor_settle(pool);
-  if (tarn__recorder_is_due(&pool->recorder)) tarn__step_layout_install(pool);
-  tarn__step_cursor_skip(&pool->cursor);
-  if (take_if_expected(pool, what, out_block)) return true;
-  tarn__step_cursor_miss(pool);
-  return false;
+  if (!tarn__steps_seek(pool, &pool->steps, what, true)) return false;
+  tarn__take_expected(pool, out_block);
+  return true;
 }
 
 static inline tarn__pool_request request_of(const tarn_pool *pool,
@@ -75,7 +72,7 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   }
   tarn__biased_lock_enter(&pool->lock);
   bool served = take_if_expected(pool, &what, out_block) ||
-                (tarn__step_cursor_turn(&pool->cursor) &&
+                (tarn__steps_turn(&pool->steps) &&
                  take_if_expected(pool, &what, out_block)) ||
                 take_unexpected(pool, &what, out_block);
   if (!served) {

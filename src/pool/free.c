@@ -1,6 +1,6 @@
 // The front: every free passes here.
 //
-//   expected ─► its place is free again                       (step_layout.h)
+//   expected ─► its place is free again                             (steps.h)
 //   else check ─► order behind its first stream, and behind others that use it
 //   ─► count ─► back to the strategy that owns the piece
 #include <assert.h>
@@ -53,9 +53,8 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   }
   // A place on the layout is its stream's.
-  if (tarn__step_layout_has(pool->cursor.layout, piece) && serial != 0 &&
-      serial != first) {
-    tarn__step_layout_drop(pool);
+  if (piece->planned && serial != 0 && serial != first) {
+    tarn__steps_break(pool, piece);
   }
   // The host has seen the end of its own uses, not of earlier ones, nor of
   // those of other streams.
@@ -66,8 +65,8 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   }
   pool->stats.frees++;
   uint64_t noted = tarn__front_noted(pool, piece);
-  if (noted != 0 && pool->cursor.layout == NULL) {
-    tarn__recorder_free(&pool->recorder, noted, serial, piece->requested);
+  if (noted != 0 && pool->steps.cursor.layout == NULL) {
+    tarn__recorder_free(&pool->steps.recorder, noted, serial, piece->requested);
   }
   TARN__TRY(piece->marks == 0 ? tarn__front_give(pool, piece, last)
                               : tarn__debug_give(pool, piece, last));
@@ -76,7 +75,8 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
 
 // Whether this is what the learned step expects next.
 static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
-  const tarn__pool_step_event *e = pool->cursor.at;
+  tarn__pool_step_cursor *cursor = &pool->steps.cursor;
+  const tarn__pool_step_event *e = cursor->at;
   if (e->serial != (serial | TARN__STEP_FREE)) return false;
   tarn__pool_piece *piece = e->piece;
   const tarn_block *block = what.block;
@@ -86,7 +86,7 @@ static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
                                   piece->address == block->address;
   if (!same || !piece->live) return false;
   piece->live = false;
-  pool->cursor.at = e + 1;
+  cursor->at = e + 1;
   return true;
 }
 
@@ -98,8 +98,7 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   if (status != TARN_OK) return status;
   tarn__biased_lock_enter(&pool->lock);
   if (!give_expected(pool, what, serial)) {
-    tarn__step_cursor_settle(pool);
-    tarn__step_cursor_skip(&pool->cursor);
+    tarn__steps_skip(pool, &pool->steps);
     status = free_locked(pool, what, stream, serial);
   }
   tarn__front_leave(pool);

@@ -68,6 +68,8 @@ struct tarn__pool_piece {
                       // of all graphs
   bool deferred : 1;  // and freed; live until that takes effect
   bool ordered : 1;   // the order of addresses has it where it is
+  bool planned : 1;   // |home| is the layout of a step (step_layout.h)
+  bool stranger : 1;  // likewise, and the present layout does not have it
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;

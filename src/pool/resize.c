@@ -138,8 +138,7 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
   TARN__TRY(tarn__front_find_block(pool, "resize", block, &piece));
   TARN__TRY(tarn__capture_admit_resize(pool, piece, serial));
   if (piece->sleeper != NULL) return refuse_sleeping(piece);
-  if (tarn__step_layout_has(pool->cursor.layout, piece))
-    tarn__step_layout_drop(pool);
+  if (piece->planned) tarn__steps_break(pool, piece);
   piece->resizing = true;
   size_t usable = tarn__debug_usable(piece);
   bool dressed = piece->marks != 0;

@@ -14,7 +14,7 @@
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot.h"
-#include "pool/step_layout.h"
+#include "pool/steps.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
 #include "tarn/pool.h"
@@ -56,11 +56,10 @@ struct tarn_pool {
   _Atomic(tarn__pool_debug *) debug;
 
   tarn__biased_lock lock;  // guards all below, and every strategy behind it
-  tarn__pool_step_cursor cursor;
+  tarn__pool_steps steps;
   tarn__pool_strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pool_pieces pieces;
-  tarn__pool_recorder recorder;
   size_t aligns;     // the alignment of all allocations so far
   size_t pending;    // bytes that are on their way from or to the device
   size_t credit;     // bytes to grow by before the free memory is queried again
@@ -110,8 +109,8 @@ static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
 // Takes the lock, with up-to-date statistics, and releases it.
 static inline void tarn__front_enter(tarn_pool *pool) {
   tarn__biased_lock_enter(&pool->lock);
-  if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
-    tarn__step_cursor_settle(pool);
+  if (!tarn__steps_are_settled(&pool->steps)) {
+    tarn__steps_settle(pool, &pool->steps);
   }
 }
 
@@ -123,7 +122,7 @@ static inline void tarn__front_leave(tarn_pool *pool) {
 // device or the caller is told to look again.
 static inline void tarn__front_wait(tarn_pool *pool) {
   tarn__biased_lock_wait(&pool->lock, &pool->returned);
-  tarn__step_cursor_settle(pool);
+  tarn__steps_settle(pool, &pool->steps);
 }
 
 // The short way in: where nothing is wrong and the lock is this thread's own.

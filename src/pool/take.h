@@ -1,7 +1,7 @@
 // take.h - the steps of a request (take.c), for one block (alloc.c) and for
 // requests with options or of several blocks (with.c).
 //
-//   expected ─► its place                                     (step_layout.h)
+//   expected ─► its place                                           (steps.h)
 //   else find a piece ─► order behind its last stream ─► count it
 #ifndef TARN_POOL_TAKE_H_
 #define TARN_POOL_TAKE_H_
@@ -52,26 +52,16 @@ void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
 tarn_status tarn__take_end(tarn_pool *pool, const tarn__pool_request *request,
                            bool noted, tarn_status why);
 
-// Whether the step expects this request at |e|. An invalid request is never
-// expected. Most requests are plain, and that saves three comparisons.
-static inline bool tarn__take_is_expected(const tarn__pool_step_event *e,
-                                          const tarn__pool_note *what) {
-  if (e->size != what->size) return false;
-  bool plain = what->serial == 0 && what->align == 0 && what->tag == 0;
-  return plain ? e->is_plain
-               : e->serial == what->serial && e->align == what->align &&
-                     e->tag == what->tag;
-}
-
 // Serves the event that the step expects now.
 static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
-  const tarn__pool_step_event *e = pool->cursor.at;
+  tarn__pool_step_cursor *cursor = &pool->steps.cursor;
+  const tarn__pool_step_event *e = cursor->at;
   tarn__pool_piece *piece = e->piece;
   uint32_t generation = piece->generation + 1;
   if (generation == 0) generation = 1;  // 0: no block
   piece->generation = generation;
   piece->live = true;
-  pool->cursor.at = e + 1;
+  cursor->at = e + 1;
   *out_block = (tarn_block){.pool = pool,
                             .address = piece->address,
                             .size = piece->size,

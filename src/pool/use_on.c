@@ -63,9 +63,8 @@ static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
   tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "use_on", block, &piece);
   if (status != TARN_OK || serial == 0) return status;
-  if (tarn__step_layout_has(pool->cursor.layout, piece))
-    tarn__step_layout_drop(pool);
-  tarn__recorder_exclude(&pool->recorder, tarn__front_noted(pool, piece));
+  if (piece->planned) tarn__steps_break(pool, piece);
+  tarn__recorder_exclude(&pool->steps.recorder, tarn__front_noted(pool, piece));
   return tarn__uses_add(&piece->uses, serial) ? TARN_OK : TARN_E_NOMEM;
 }
 

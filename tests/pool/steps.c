@@ -43,7 +43,7 @@ static void play_step(void) {
 }
 
 static const tarn__pool_step_layout *layout(void) {
-  return at.pool->cursor.layout;
+  return at.pool->steps.cursor.layout;
 }
 
 static void play_many(void) {

@@ -10,6 +10,7 @@
 enum {
   OPERATIONS = 1000000,
   TEMPLATE = 60,  // requests of a step
+  SHAPES = 4,     // of steps that take turns
   MOST_OUT = 400,
   WALK_EVERY = 500,
 };
@@ -28,7 +29,7 @@ typedef struct held {
 
 static uint64_t state;
 static tarn_pool *pool;
-static event step[2 * TEMPLATE];
+static event shapes[SHAPES][2 * TEMPLATE];
 static held slots[MOST_OUT];  // the first TEMPLATE: of the step
 static size_t live_bytes;
 static size_t live_blocks;
@@ -41,7 +42,7 @@ static size_t random_below(size_t limit) {
 }
 
 // A random order of requests and frees; some blocks outlive the step.
-static void make_step(void) {
+static void make_step(event step[2 * TEMPLATE]) {
   size_t taken[TEMPLATE];
   size_t out = 0;
   size_t next = 0;
@@ -63,7 +64,7 @@ static void make_step(void) {
   event turned[2 * TEMPLATE];
   for (size_t i = 0; i < 2 * TEMPLATE; i++)
     turned[i] = step[(i + shift) % (2 * TEMPLATE)];
-  memcpy(step, turned, sizeof step);
+  memcpy(step, turned, sizeof turned);
 }
 
 // The ends of a block, which is where neighbours would write.
@@ -79,9 +80,9 @@ static void verify(const held *h) {
 }
 
 static void take_into(held *h, size_t size) {
-  const tarn__pool_step_event *before = pool->cursor.at;
+  const tarn__pool_step_event *before = pool->steps.cursor.at;
   require(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
-  played += pool->cursor.at == before + 1;
+  played += pool->steps.cursor.at == before + 1;
   require(h->block.size >= size);
   h->size = size;
   h->mark = (unsigned char)random_below(256);
@@ -152,7 +153,7 @@ static void something_else(void) {
 }
 
 // |noise|: how many of a thousand events bring something else.
-static size_t play(size_t noise) {
+static size_t play(const event step[2 * TEMPLATE], size_t noise) {
   size_t operations = 0;
   for (size_t i = 0; i < 2 * TEMPLATE; i++) {
     if (random_below(1000) < noise) something_else();
@@ -174,25 +175,61 @@ static void give_all(void) {
   }
 }
 
-TEST_LOOP(nearly_repeating_steps, 4) {
-  state = 0x9e3779b97f4a7c15u * (uint64_t)(_i + 1);
+static void begin(int seed) {
+  state = 0x9e3779b97f4a7c15u * (uint64_t)(seed + 1);
   pool = host_pool("arena_pool");
   tarn_pool_stats before = stats_of(pool);
   allocs = before.allocs;
   frees = before.frees;
+}
+
+static void end(int seed, size_t operations) {
+  check_all();
+  printf("seed %d: %zu operations, %llu requests played\n", seed, operations,
+         (unsigned long long)played);
+  ck_assert_uint_gt(played, operations / 20);
+}
+
+TEST_LOOP(nearly_repeating_steps, 4) {
+  begin(_i);
   size_t operations = 0;
   while (operations < OPERATIONS / 4) {
-    make_step();
+    make_step(shapes[0]);
     size_t rounds = 10 + random_below(60);
     size_t noise = random_below(3) == 0 ? 0 : random_below(30);
     for (size_t i = 0; i < rounds; i++) {
-      operations += play(i > 12 ? noise : 0);
+      operations += play(shapes[0], i > 12 ? noise : 0);
       if (random_below(16) == 0) check_all();
     }
     give_all();
   }
-  check_all();
-  printf("seed %d: %zu operations, %llu requests played\n", _i, operations,
-         (unsigned long long)played);
-  ck_assert_uint_gt(played, operations / 20);
+  end(_i, operations);
+}
+
+// A shape is another from its middle on, or begins as another, or is new.
+static void make_shape(size_t shape) {
+  make_step(shapes[shape]);
+  if (shape == 0 || random_below(2) == 0) return;
+  memcpy(shapes[shape], shapes[shape - 1], sizeof shapes[shape]);
+  for (size_t i = random_below(TEMPLATE); i < 2 * TEMPLATE; i++)
+    if (shapes[shape][i].size > 0) shapes[shape][i].size += 512;
+}
+
+TEST_LOOP(steps_of_several_shapes, 4) {
+  begin(_i + 4);
+  size_t operations = 0;
+  while (operations < OPERATIONS / 4) {
+    for (size_t i = 0; i < SHAPES; i++)
+      make_shape(i);
+    size_t rounds = 100 + random_below(200);
+    size_t noise = random_below(2) == 0 ? 0 : random_below(20);
+    bool ends = random_below(2) == 0;
+    for (size_t i = 0; i < rounds; i++) {
+      operations += play(shapes[random_below(SHAPES)], i > 40 ? noise : 0);
+      if (ends) give_all();
+      if (random_below(16) == 0) check_all();
+    }
+    give_all();
+  }
+  end(_i + 4, operations);
 }
