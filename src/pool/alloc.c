@@ -9,11 +9,11 @@ _Static_assert(sizeof(void *) == sizeof(tarn_addr),
                "the pointer of a block is its address");
 
 // Serves the request if the learned step expects it next.
-static inline bool take_if_expected(tarn_pool *pool,
+static inline bool take_if_expected(tarn_pool *pool, tarn__pool_steps *steps,
                                     const tarn__pool_note *what,
                                     tarn_block *out_block) {
-  if (!tarn__step_is(pool->steps.cursor.at, what)) return false;
-  tarn__take_expected(pool, out_block);
+  if (!tarn__step_is(steps->cursor.at, what)) return false;
+  tarn__take_expected(pool, steps, out_block);
   return true;
 }
 
@@ -25,18 +25,35 @@ static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
   tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
   if (slot == NULL) return false;
   tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-  bool taken = take_if_expected(pool, &what, out_block);
+  bool taken = take_if_expected(pool, &pool->steps, &what, out_block);
   tarn__biased_lock_leave_owned(slot);
   return taken;
 }
 
 // The request may be expected after all: by a step that begins here, or after
 // events that occurred early or are late.
-static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
+static bool take_unexpected(tarn_pool *pool, tarn__pool_steps *steps,
+                            const tarn__pool_note *what,
                             tarn_block *out_block) {
-  if (!tarn__steps_seek(pool, &pool->steps, what, true)) return false;
-  tarn__take_expected(pool, out_block);
+  steps = tarn__steps_seek(pool, steps, what, true);
+  if (steps == NULL) return false;
+  tarn__take_expected(pool, steps, out_block);
   return true;
+}
+
+// Where threads are followed by themselves, each of them takes the lock, and
+// the sums are up to date.
+static bool take_from_steps(tarn_pool *pool, const tarn__pool_note *what,
+                            tarn_block *out_block) {
+  tarn__pool_steps *steps = tarn__steps_mine(pool);
+  bool taken = take_if_expected(pool, steps, what, out_block) ||
+               (tarn__steps_turn(steps) &&
+                take_if_expected(pool, steps, what, out_block)) ||
+               take_unexpected(pool, steps, what, out_block);
+  if (taken && pool->threads.apart) {
+    tarn__steps_settle(pool, tarn__steps_mine(pool));
+  }
+  return taken;
 }
 
 static inline tarn__pool_request request_of(const tarn_pool *pool,
@@ -71,10 +88,7 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
     return tarn__take_with(pool, &options, out_block);
   }
   tarn__biased_lock_enter(&pool->lock);
-  bool served = take_if_expected(pool, &what, out_block) ||
-                (tarn__steps_turn(&pool->steps) &&
-                 take_if_expected(pool, &what, out_block)) ||
-                take_unexpected(pool, &what, out_block);
+  bool served = take_from_steps(pool, &what, out_block);
   if (!served) {
     tarn__pool_request request = request_of(pool, &what);
     return tarn__take_found(pool, &request, &what, stream, out_block);

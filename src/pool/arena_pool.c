@@ -515,7 +515,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   }
   size_t should_be = strategy->live - self->direct;
   if (self->grounds != 0) {
-    should_be = should_be - strategy->pool->steps.ground.blocks + self->grounds;
+    should_be = should_be - tarn__steps_live(strategy->pool) + self->grounds;
   }
   return taken == should_be ? TARN_OK
                             : broken("extents taken", taken, should_be);

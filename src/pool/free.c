@@ -64,18 +64,16 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     tarn__keep_first(&ordered, end_uses(pool, piece, stream, &last));
   }
   pool->stats.frees++;
-  uint64_t noted = tarn__front_noted(pool, piece);
-  if (noted != 0 && pool->steps.cursor.layout == NULL) {
-    tarn__recorder_free(&pool->steps.recorder, noted, serial, piece->requested);
-  }
+  tarn__steps_note_free(pool, piece, serial);
   TARN__TRY(piece->marks == 0 ? tarn__front_give(pool, piece, last)
                               : tarn__debug_give(pool, piece, last));
   return ordered;
 }
 
 // Whether this is what the learned step expects next.
-static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
-  tarn__pool_step_cursor *cursor = &pool->steps.cursor;
+static inline bool give_expected(tarn__pool_steps *steps, freed what,
+                                 uint64_t serial) {
+  tarn__pool_step_cursor *cursor = &steps->cursor;
   const tarn__pool_step_event *e = cursor->at;
   if (e->serial != (serial | TARN__STEP_FREE)) return false;
   tarn__pool_piece *piece = e->piece;
@@ -97,9 +95,12 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   tarn__biased_lock_enter(&pool->lock);
-  if (!give_expected(pool, what, serial)) {
-    tarn__steps_skip(pool, &pool->steps);
+  tarn__pool_steps *steps = tarn__steps_mine(pool);
+  if (!give_expected(steps, what, serial)) {
+    tarn__steps_skip(pool, steps);
     status = free_locked(pool, what, stream, serial);
+  } else if (pool->threads.apart) {
+    tarn__steps_settle(pool, steps);
   }
   tarn__front_leave(pool);
   if (status != TARN_E_INVALID) return status;
@@ -111,7 +112,7 @@ static inline bool give_at_once(tarn_pool *pool, freed what,
                                 const tarn_stream *stream) {
   tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
   if (slot == NULL) return false;
-  bool given = give_expected(pool, what, 0);
+  bool given = give_expected(&pool->steps, what, 0);
   tarn__biased_lock_leave_owned(slot);
   return given;
 }

@@ -105,6 +105,7 @@ static void forget(tarn_pool *pool) {
     tarn__strategy_destroy(strategy);
   }
   tarn__steps_deinit(&pool->steps);
+  tarn__step_threads_deinit(&pool->threads);
   tarn__strategy_destroy(pool->current);
   tarn__ordered_deinit(&pool->pieces.order);
   tarn__pieces_deinit(&pool->pieces);
@@ -352,7 +353,7 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   size_t live = pool->current->live;
   out->reserved_bytes += pool->current->held;
   TARN__TRY(pool->current->type->check(pool->current, &out->idle));
-  TARN__TRY(tarn__steps_check(&pool->steps, &out->idle));
+  TARN__TRY(tarn__steps_check(pool, &out->idle));
   tarn_list *node = NULL;
   tarn_list_for_each (node, &pool->replaced) {
     tarn__pool_strategy *old = tarn_list_entry(node, tarn__pool_strategy, node);

@@ -86,8 +86,12 @@ struct tarn__pool_piece {
   struct tarn__pool_piece
       *next;  // in a list of the owner's, or of unused pieces
   union {
-    uint64_t noted;     // by which the recorder knows its request; 0: it does
-                        // not
+    struct {
+      uint32_t noted;           // by which the pool's recorder knows its
+                                // request, the lower bits; 0: it does not
+      uint32_t noted_own : 28;  // likewise that of the thread which took it
+      uint32_t by : 4;          // the number of that thread; 0: it has none
+    };
     uint64_t taken_on;  // in a pool for captures: serial of the stream that it
                         // is for
   };

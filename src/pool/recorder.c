@@ -130,36 +130,40 @@ static bool is_listening(tarn__pool_recorder *r) {
 
 // --- the period ------------------------------------------------------------
 
-// What event |at| adds to the live bytes, as a signed number.
-static ptrdiff_t growth_of(const tarn__pool_recorder *r, uint64_t at) {
-  const tarn__pool_heard *note = note_at(r, at);
-  return note->back == 0 ? (ptrdiff_t)note->size : -(ptrdiff_t)note->size;
+// What each event of the last period adds to the live bytes, and blocks that
+// other threads freed. NULL: no host memory.
+static ptrdiff_t *find_growths(const tarn__pool_recorder *r) {
+  size_t period = r->period;
+  ptrdiff_t *growths = tarn__host_array(period, sizeof *growths);
+  for (size_t i = 0; growths != NULL && i < period; i++) {
+    const tarn__pool_heard *note = tarn__recorder_note(r, i);
+    bool request = tarn__heard_is_request(note);
+    growths[i] += request ? (ptrdiff_t)note->size : -(ptrdiff_t)note->size;
+    size_t life = request ? tarn__recorder_lifetime(r, i) : 0;
+    if (life == 0) continue;
+    growths[(i + life - 1) % period] -= (ptrdiff_t)note->size;
+  }
+  return growths;
 }
 
-// The least that is live before an event of the last period, over what is live
-// at its ends: the same blocks are at both, so a sum will do.
-static ptrdiff_t find_least(const tarn__pool_recorder *r, uint64_t begin) {
+// Behind how many events of the last period least is live. Where that is so
+// behind several, it is the one after the most others: what comes and goes at
+// once in between belongs to the next step. The same blocks are live at both
+// ends of the period, so a sum will do.
+static uint64_t find_least(const ptrdiff_t *growths, uint64_t period) {
   ptrdiff_t live = 0;
   ptrdiff_t least = 0;
-  for (uint64_t at = begin; at < r->count; at++) {
-    live += growth_of(r, at);
+  uint64_t end = 0;
+  uint64_t last = 0;  // of those with the least; 0: none yet
+  uint64_t longest = 0;
+  for (uint64_t i = 0; i < period; i++) {
+    live += growths[i];
     if (live < least) least = live;
   }
-  return least;
-}
-
-// The number of the event, from the next on, before which least is live. Where
-// that is so before several, it is the one behind the most other events: what
-// comes and goes at once in between belongs to the next step.
-static uint64_t find_end(const tarn__pool_recorder *r) {
-  uint64_t begin = r->count - r->period;
-  ptrdiff_t least = find_least(r, begin);
-  ptrdiff_t live = 0;
-  uint64_t end = 0;
-  uint64_t last = 0;  // of those before which least is live
-  uint64_t longest = 0;
-  for (uint64_t i = 1; i <= 2 * r->period; i++) {
-    live += growth_of(r, begin + (i - 1) % r->period);
+  live = 0;
+  for (uint64_t i = 1; i <= 2 * period; i++) {
+    live += growths[(i - 1) % period];
+    if (i == period) live = 0;
     if (live != least) continue;
     if (last != 0 && i - last >= longest) {
       longest = i - last;
@@ -167,8 +171,16 @@ static uint64_t find_end(const tarn__pool_recorder *r) {
     }
     last = i;
   }
-  end %= r->period;
-  return end == 0 ? r->count : begin + end + r->period;
+  return end % period;
+}
+
+// The number of the event, from the next on, with which a step begins.
+static uint64_t find_end(const tarn__pool_recorder *r) {
+  ptrdiff_t *growths = find_growths(r);
+  if (growths == NULL) return r->count;
+  uint64_t end = find_least(growths, r->period);
+  tarn__host_free_array(growths, r->period, sizeof *growths);
+  return end == 0 ? r->count : r->count + end;
 }
 
 static void guess(tarn__pool_recorder *r, uint64_t at) {
@@ -212,7 +224,8 @@ static uint64_t digest_of(const tarn__pool_recorder *r, uint64_t from) {
   uint64_t digest = 1;
   for (uint64_t at = from; at < r->count; at++) {
     const tarn__pool_heard *note = note_at(r, at);
-    digest = mix(digest, note->back > at - from ? 3 : note->key);
+    bool before = !tarn__heard_is_request(note) && note->back > at - from;
+    digest = mix(digest, before ? 3 : note->key);
   }
   return digest;
 }
@@ -271,14 +284,34 @@ void tarn__recorder_free(tarn__pool_recorder *r, uint64_t taken,
   if (!is_listening(r)) return;
   uint64_t back = r->count + 1 - taken;
   bool known = taken > r->first && back <= UINT32_MAX;
-  tarn__pool_heard n = {.serial = serial, .size = size};
+  tarn__pool_heard n = {
+      .serial = serial, .size = size, .flags = TARN__HEARD_FREE};
   // A block from before the recording has only one event.
   n.back = known ? (uint32_t)back : UINT32_MAX;
   n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
   note(r, &n);
 }
 
+void tarn__recorder_lose(tarn__pool_recorder *r, uint64_t taken) {
+  uint64_t life = r->count - (taken - 1);
+  bool known = r->room > 0 && taken > r->first && life <= r->room;
+  if (known) note_at(r, taken - 1)->back = (uint32_t)life;
+}
+
+size_t tarn__recorder_lifetime(const tarn__pool_recorder *r, size_t i) {
+  size_t longest = 0;
+  uint64_t age = r->period - i;  // in events before the next
+  uint64_t heard = r->count - r->first;
+  if (heard > r->room) heard = r->room;
+  for (; age <= heard && !r->is_single; age += r->period) {
+    size_t life = note_at(r, r->count - age)->back;
+    if (life > longest) longest = life;
+  }
+  if (r->is_single) longest = note_at(r, r->count - age)->back;
+  return longest;
+}
+
 void tarn__recorder_exclude(tarn__pool_recorder *r, uint64_t taken) {
   bool known = taken > r->first && r->count - (taken - 1) <= r->room;
-  if (known) note_at(r, taken - 1)->excluded = true;
+  if (known) note_at(r, taken - 1)->flags |= TARN__HEARD_EXCLUDED;
 }

@@ -15,6 +15,9 @@
 //   ┆ a+ b+ b- a- ┆ c+ d+ d- c- ┆ e+ e- ┆ a+ b+ b- a- ┆
 //   mark                                 the first again
 //
+// A free by another thread than the one that took the block is no event. How
+// late it came is kept beside the request.
+//
 // A free says how many events ago its block was taken, so steps whose blocks
 // outlive them repeat as well.
 //
@@ -38,11 +41,21 @@ typedef struct tarn__pool_heard {
   uint64_t serial;  // of the stream
   size_t size;      // as asked for, of frees too
   uint32_t back;    // of a free: so many events ago its block was taken; of a
-                    // request 0
+                    // request: so many events later another thread freed its
+                    // block, 0: none did
   uint16_t tag;     // of a request, as is the next
   uint8_t align;    // 0 as asked for, or the exponent of two and 1
-  bool excluded;    // a request that no step has
+  uint8_t flags;    // TARN__HEARD_...
 } tarn__pool_heard;
+
+enum {
+  TARN__HEARD_FREE = 1,
+  TARN__HEARD_EXCLUDED = 2,  // a request that no step has
+};
+
+static inline bool tarn__heard_is_request(const tarn__pool_heard *note) {
+  return (note->flags & TARN__HEARD_FREE) == 0;
+}
 
 typedef struct tarn__pool_seen {
   uint32_t gram;  // of a few keys in a row: the upper half
@@ -93,6 +106,15 @@ uint64_t tarn__recorder_alloc(tarn__pool_recorder *recorder,
 // Notes the free of the block whose request had the number |taken|.
 void tarn__recorder_free(tarn__pool_recorder *recorder, uint64_t taken,
                          uint64_t serial, size_t size);
+
+// Another thread frees the block whose request had the number |taken|, which is
+// no event of the row: threads do not keep an order among each other.
+void tarn__recorder_lose(tarn__pool_recorder *recorder, uint64_t taken);
+
+// How many events the block of event |i| of the step that ends now lived at
+// most, that other threads freed, as far as the recorder remembers; 0: none
+// did.
+size_t tarn__recorder_lifetime(const tarn__pool_recorder *recorder, size_t i);
 
 // The block whose request had the number |taken| is no part of a step.
 void tarn__recorder_exclude(tarn__pool_recorder *recorder, uint64_t taken);

@@ -14,6 +14,7 @@
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot.h"
+#include "pool/step_threads.h"
 #include "pool/steps.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
@@ -56,7 +57,8 @@ struct tarn_pool {
   _Atomic(tarn__pool_debug *) debug;
 
   tarn__biased_lock lock;  // guards all below, and every strategy behind it
-  tarn__pool_steps steps;
+  tarn__pool_steps steps;  // of all threads together
+  tarn__pool_step_threads threads;
   tarn__pool_strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pool_pieces pieces;
@@ -139,10 +141,27 @@ static inline bool tarn__front_keeps(const tarn_pool *pool) {
   return pool->capture != TARN__CAPTURE_OPEN;
 }
 
-// By which the recorder knows the piece's request; 0: it does not.
-static inline uint64_t tarn__front_noted(const tarn_pool *pool,
-                                         const tarn__pool_piece *piece) {
-  return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
+// What this thread's requests and frees are followed with.
+static inline tarn__pool_steps *tarn__steps_mine(tarn_pool *pool) {
+  return pool->threads.apart ? tarn__steps_of_thread(pool) : &pool->steps;
+}
+
+// Steps number |i| of the pool, the common ones first; NULL: there are no more,
+// or none with that number.
+static inline tarn__pool_steps *tarn__steps_number(const tarn_pool *pool,
+                                                   size_t i) {
+  if (i == 0) return (tarn__pool_steps *)(uintptr_t)&pool->steps;
+  return i <= pool->threads.count ? pool->threads.of[i - 1].steps : NULL;
+}
+
+// What is live on the ground of all steps.
+static inline size_t tarn__steps_live(const tarn_pool *pool) {
+  size_t live = 0;
+  for (size_t i = 0; i <= pool->threads.count; i++) {
+    const tarn__pool_steps *steps = tarn__steps_number(pool, i);
+    live += steps != NULL ? steps->ground.blocks : 0;
+  }
+  return live;
 }
 
 // What the limit leaves for the pool's own memory; SIZE_MAX: no limit.

@@ -7,11 +7,22 @@ static bool has(const tarn__pool_steps *steps, tarn_addr address) {
   return ground->owner != NULL && address - ground->address < ground->size;
 }
 
+// The steps on whose ground the address lies; NULL: none.
+static const tarn__pool_steps *steps_at(const tarn_pool *pool,
+                                        tarn_addr address) {
+  for (size_t i = 0; i <= pool->threads.count; i++) {
+    const tarn__pool_steps *steps = tarn__steps_number(pool, i);
+    if (steps != NULL && has(steps, address)) return steps;
+  }
+  return NULL;
+}
+
 // The latest layout comes first.
 tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
-  const tarn__pool_steps *steps = &pool->steps;
   tarn__pool_piece *found = tarn__pieces_find(&pool->pieces, address);
-  if (found != NULL || !has(steps, address)) return found;
+  const tarn__pool_steps *steps =
+      found == NULL ? steps_at(pool, address) : NULL;
+  if (steps == NULL) return found;
   for (size_t i = 0; i < steps->count; i++) {
     tarn__pool_piece *piece = tarn__step_layout_at(steps->layouts[i], address);
     if (piece != NULL && piece->live) return piece;
@@ -21,8 +32,8 @@ tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
 }
 
 tarn__pool_piece *tarn__steps_around(const tarn_pool *pool, tarn_addr address) {
-  const tarn__pool_steps *steps = &pool->steps;
-  if (!has(steps, address)) return NULL;
+  const tarn__pool_steps *steps = steps_at(pool, address);
+  if (steps == NULL) return NULL;
   for (size_t i = 0; i < steps->count; i++) {
     tarn__pool_piece *piece =
         tarn__step_layout_around(steps->layouts[i], address);
@@ -76,7 +87,7 @@ static tarn_status check_layout(const tarn__pool_steps *steps,
   return TARN_OK;
 }
 
-tarn_status tarn__steps_check(const tarn__pool_steps *steps, size_t *idle) {
+static tarn_status check_steps(const tarn__pool_steps *steps, size_t *idle) {
   size_t live = 0;
   for (size_t i = 0; i < steps->count; i++) {
     const tarn__pool_step_layout *layout = steps->layouts[i];
@@ -94,4 +105,12 @@ tarn_status tarn__steps_check(const tarn__pool_steps *steps, size_t *idle) {
                       steps->ground.blocks);
   }
   return tarn__strangers_check(&steps->ground, steps->cursor.layout);
+}
+
+tarn_status tarn__steps_check(const tarn_pool *pool, size_t *idle) {
+  for (size_t i = 0; i <= pool->threads.count; i++) {
+    const tarn__pool_steps *steps = tarn__steps_number(pool, i);
+    if (steps != NULL) TARN__TRY(check_steps(steps, idle));
+  }
+  return TARN_OK;
 }

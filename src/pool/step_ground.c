@@ -46,10 +46,13 @@ static void put_off(tarn__pool_steps *steps) {
 }
 
 void tarn__steps_park(tarn_pool *pool) {
-  tarn__pool_steps *steps = &pool->steps;
-  if (steps->ground.owner != NULL) put_off(steps);
-  tarn__steps_give_up(pool, steps);
-  tarn__recorder_restart(&steps->recorder, 0);
+  for (size_t i = 0; i <= pool->threads.count; i++) {
+    tarn__pool_steps *steps = tarn__steps_number(pool, i);
+    if (steps == NULL) continue;
+    if (steps->ground.owner != NULL) put_off(steps);
+    tarn__steps_give_up(pool, steps);
+    tarn__recorder_restart(&steps->recorder, 0);
+  }
 }
 
 // Follows none. Settled.

@@ -24,16 +24,12 @@ typedef struct draft {
   uint64_t serial;    // of the stream that has most of the requests
   uint32_t *span_of;  // by event, of a request and of its free
   tarn__pool_lifetime *spans;
-  size_t room;      // of them
-  size_t count;     // of them
-  size_t requests;  // of the step, including events that are not laid out
-  size_t size;      // of all, laid out
+  size_t room;    // of them: the requests of the step
+  size_t count;   // of them
+  size_t floats;  // of these
+  size_t size;    // of all, laid out
   size_t align;
 } draft;
-
-static bool is_request(const tarn__pool_heard *note) {
-  return note->back == 0;
-}
 
 // The stream with more votes than all others together; without one, any stream.
 static uint64_t vote(const draft *d) {
@@ -41,7 +37,7 @@ static uint64_t vote(const draft *d) {
   size_t votes = 0;
   for (size_t i = 0; i < d->period; i++) {
     const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
-    if (!is_request(note)) continue;
+    if (!tarn__heard_is_request(note)) continue;
     if (votes == 0) serial = note->serial;
     votes = note->serial == serial ? votes + 1 : votes - 1;
   }
@@ -49,8 +45,9 @@ static uint64_t vote(const draft *d) {
 }
 
 static bool fits(const draft *d, const tarn__pool_heard *note) {
-  return is_request(note) && note->serial == d->serial && !note->excluded &&
-         tarn__recorder_align(note) <= MOST_ALIGN && d->count < d->room;
+  return tarn__heard_is_request(note) && note->serial == d->serial &&
+         (note->flags & TARN__HEARD_EXCLUDED) == 0 &&
+         tarn__recorder_align(note) <= MOST_ALIGN;
 }
 
 static tarn_status add_requests(draft *d) {
@@ -59,7 +56,6 @@ static tarn_status add_requests(draft *d) {
   for (size_t i = 0; i < d->period; i++) {
     const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
     d->span_of[i] = NONE;
-    d->requests += is_request(note) ? 1 : 0;
     if (!fits(d, note) || tarn__front_is_direct(pool, note->size)) continue;
     tarn__pool_lifetime *span = &d->spans[d->count];
     *span = (tarn__pool_lifetime){.from = (uint32_t)i, .to = NONE};
@@ -87,12 +83,25 @@ static uint32_t span_of_free(const draft *d, size_t i,
 static void add_frees(draft *d) {
   for (size_t i = 0; i < d->period; i++) {
     const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
-    if (is_request(note)) continue;
+    if (tarn__heard_is_request(note)) continue;
     uint32_t span = span_of_free(d, i, note);
     bool own = note->serial == d->serial || note->serial == 0;
     if (span == NONE || !own) continue;
     d->spans[span].to = (uint32_t)i;
     d->span_of[i] = span;
+  }
+}
+
+// Blocks that other threads free live as long as they did at most.
+static void add_floats(draft *d) {
+  for (size_t i = 0; i < d->count; i++) {
+    tarn__pool_lifetime *span = &d->spans[i];
+    if (span->to != NONE) continue;
+    size_t life = tarn__recorder_lifetime(d->recorder, span->from);
+    if (life == 0 || life >= d->period) continue;
+    span->to = (uint32_t)((span->from + life) % d->period);
+    span->floats = true;
+    d->floats++;
   }
 }
 
@@ -103,23 +112,32 @@ static void drop_open_spans(draft *d) {
     tarn__pool_lifetime span = d->spans[i];
     d->span_of[span.from] = NONE;
     if (span.to == NONE) continue;
-    d->span_of[span.from] = d->span_of[span.to] = (uint32_t)count;
+    d->span_of[span.from] = (uint32_t)count;
+    if (!span.floats) d->span_of[span.to] = (uint32_t)count;
     d->spans[count++] = span;
   }
   d->count = count;
 }
 
+static size_t count_requests(const draft *d) {
+  size_t count = 0;
+  for (size_t i = 0; i < d->period; i++)
+    count += tarn__heard_is_request(tarn__recorder_note(d->recorder, i));
+  return count;
+}
+
 static tarn_status make_draft(draft *d) {
-  d->room = d->period / 2;
+  d->room = count_requests(d);
   d->span_of = tarn__host_array(d->period, sizeof *d->span_of);
   d->spans = tarn__host_array(d->room, sizeof *d->spans);
   if (d->span_of == NULL || d->spans == NULL) return TARN_E_NOMEM;
   d->serial = vote(d);
   TARN__TRY(add_requests(d));
   add_frees(d);
+  add_floats(d);
   drop_open_spans(d);
   // The others would count as misses in each step.
-  size_t others = d->requests - d->count;
+  size_t others = d->room - d->count;
   bool worth_it = d->count > 0 && d->count <= d->pool->current->steps &&
                   others <= d->count / 2;
   return worth_it ? tarn__step_offsets(d->spans, d->count, &d->size)
@@ -163,6 +181,7 @@ static void write_places(const draft *d, tarn__pool_step_layout *layout) {
                                                 .request = (uint32_t)i};
     layout->places[i].align = (uint32_t)tarn__recorder_align(note);
     if (span->from < span->to) continue;
+    layout->places[i].across = true;
     layout->across++;
     layout->across_bytes += note->size;
   }
@@ -189,7 +208,7 @@ static uint64_t mix(uint64_t digest, uint64_t value) {
 
 static tarn__pool_step_event event_of(const tarn__pool_heard *note) {
   size_t align = tarn__recorder_align(note);
-  bool request = is_request(note);
+  bool request = tarn__heard_is_request(note);
   return (tarn__pool_step_event){
       .size = note->size,
       .serial = note->serial | (request ? 0 : TARN__STEP_FREE),
@@ -199,24 +218,51 @@ static tarn__pool_step_event event_of(const tarn__pool_heard *note) {
   };
 }
 
-static void write_events(const draft *d, tarn__pool_step_layout *layout) {
+// Writes event |at|, of that span.
+static void write_event(const draft *d, tarn__pool_step_layout *layout,
+                        uint32_t at, uint32_t span,
+                        const tarn__pool_step_event *event) {
+  uint32_t which = (uint32_t)d->spans[span].size;
+  tarn__pool_step_place *place = &layout->places[which];
+  layout->events[at] = *event;
+  layout->place_of[at] = which;
+  layout->digest = mix(mix(layout->digest, event->size), which);
+  if (tarn__step_is_free(event)) {
+    place->release = at;
+    place->floats = tarn__step_floats(event);
+  } else {
+    place->request = at;
+    if (layout->first > at) layout->first = at;
+  }
+}
+
+static int by_end(const void *x, const void *y) {
+  const tarn__pool_lifetime *a = *(const tarn__pool_lifetime *const *)x;
+  const tarn__pool_lifetime *b = *(const tarn__pool_lifetime *const *)y;
+  return (a->to > b->to) - (a->to < b->to);
+}
+
+// Those that float, by their end.
+static void list_floats(const draft *d, const tarn__pool_lifetime **out) {
+  size_t count = 0;
+  for (size_t i = 0; i < d->count; i++)
+    if (d->spans[i].floats) out[count++] = &d->spans[i];
+  qsort(out, count, sizeof *out, by_end);
+}
+
+static void write_events(const draft *d, tarn__pool_step_layout *layout,
+                         const tarn__pool_lifetime *const *floats) {
+  const tarn__pool_lifetime *const *end = floats + d->floats;
+  const tarn__pool_step_event gone = {.serial =
+                                          TARN__STEP_FREE | TARN__STEP_FLOATS};
   uint32_t at = 0;
   layout->first = layout->event_count;
   for (size_t i = 0; i < d->period; i++) {
+    for (; floats < end && (*floats)->to == i; floats++)
+      write_event(d, layout, at++, (uint32_t)(*floats - d->spans), &gone);
     if (d->span_of[i] == NONE) continue;
-    const tarn__pool_heard *note = tarn__recorder_note(d->recorder, i);
-    uint32_t which = (uint32_t)d->spans[d->span_of[i]].size;
-    tarn__pool_step_place *place = &layout->places[which];
-    layout->events[at] = event_of(note);
-    layout->place_of[at] = which;
-    layout->digest = mix(mix(layout->digest, note->size), which);
-    if (is_request(note)) {
-      place->request = at;
-      if (layout->first > at) layout->first = at;
-    } else {
-      place->release = at;
-    }
-    at++;
+    tarn__pool_step_event event = event_of(tarn__recorder_note(d->recorder, i));
+    write_event(d, layout, at++, d->span_of[i], &event);
   }
   layout->events[at] = tarn__never_comes;
 }
@@ -244,9 +290,17 @@ static tarn_status make_layout(draft *d, tarn__pool_step_layout **out) {
     tarn__step_layout_forget(layout);
     return TARN_E_NOMEM;
   }
+  const tarn__pool_lifetime **floats =
+      tarn__host_array(d->floats + 1, sizeof *floats);
+  if (floats == NULL) {
+    tarn__step_layout_forget(layout);
+    return TARN_E_NOMEM;
+  }
   write_places(d, layout);
   name_places(d, layout);
-  write_events(d, layout);
+  list_floats(d, floats);
+  write_events(d, layout, floats);
+  tarn__host_free_array(floats, d->floats + 1, sizeof *floats);
   *out = layout;
   return TARN_OK;
 }
@@ -279,6 +333,7 @@ static void put_piece(tarn__pool_step_layout *layout, size_t i,
   piece->owner = ground->owner;
   piece->home = layout;
   piece->planned = true;
+  piece->noted = piece->noted_own = piece->by = 0;
   piece->waits_on = layout->serial;
 }
 

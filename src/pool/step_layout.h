@@ -69,6 +69,7 @@ typedef struct tarn__pool_step_place {
   uint32_t request;  // its event
   uint32_t release;  // likewise
   bool floats;       // another thread frees the block, in no order
+  bool across;       // it lives across the end of the step
 } tarn__pool_step_place;
 
 typedef struct tarn__pool_steps tarn__pool_steps;
@@ -237,6 +238,7 @@ typedef struct tarn__pool_lifetime {
   size_t align;   // a power of two
   uint32_t from;  // the event that takes it
   uint32_t to;    // the event that frees it; another than |from|
+  bool floats;    // the caller's own
   size_t offset;  // the answer
 } tarn__pool_lifetime;
 

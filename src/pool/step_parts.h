@@ -26,12 +26,6 @@ static inline size_t tarn__steps_count_expected(const tarn__pool_steps *steps) {
   return steps->ground.blocks - steps->ground.count;
 }
 
-// Whether no more is live on the ground than where the step begins.
-static inline bool tarn__steps_are_quiet(const tarn__pool_steps *steps) {
-  const tarn__pool_step_layout *layout = steps->cursor.layout;
-  return layout == NULL || tarn__steps_count_expected(steps) <= layout->across;
-}
-
 // Whether a request of the step has been served.
 static inline bool tarn__steps_have_begun(
     const tarn__pool_step_cursor *cursor) {

@@ -18,6 +18,10 @@ enum {
   WORTH_ROUNDS = 8,
   // Steps that are listened to after one that did not go on as it began.
   LISTENED = 2,
+  // Events for which a period has held that is waited for; and for how many of
+  // one thread's steps, and of these, it is.
+  PROMISING = 256,
+  ROWS = 4,
 };
 
 // --- which step it is ------------------------------------------------------
@@ -34,6 +38,21 @@ static bool is_here(tarn__pool_steps *steps, const tarn__pool_note *what) {
 static const tarn__pool_step_event *next_of(
     const tarn__pool_step_layout *layout, const tarn__pool_step_event *e) {
   return e + 1 == tarn__step_layout_end(layout) ? layout->events : e + 1;
+}
+
+// Whether no more is live on the ground than where the step begins. Looking is
+// not worth it after many requests that did not fit.
+static bool is_quiet(const tarn__pool_steps *steps) {
+  const tarn__pool_step_layout *layout = steps->cursor.layout;
+  size_t live = tarn__steps_count_expected(steps);
+  if (live == 0) return true;
+  if (live > layout->across || steps->cursor.missed >= MISSES) return false;
+  for (size_t i = 0; i < layout->count; i++) {
+    const tarn__pool_piece *piece = layout->pieces[i];
+    bool expected = piece->live && !piece->stranger;
+    if (expected && !layout->places[i].across) return false;
+  }
+  return true;
 }
 
 // The request comes behind frees that are late. Their blocks are strangers from
@@ -253,7 +272,8 @@ static bool seek_begin(tarn_pool *pool, tarn__pool_steps *steps,
   tarn__pool_recorder *recorder = &steps->recorder;
   if (pool->current->steps == 0) return false;
   size_t live = pool->stats.live_bytes;
-  bool begins = live <= find_base(steps, live);
+  // Of several threads at once nobody knows what is live between steps.
+  bool begins = !pool->threads.apart && live <= find_base(steps, live);
   if (begins) tarn__recorder_mark(recorder, live, steps->count > 0);
   if (may_ask && tarn__recorder_is_due(recorder)) {
     return learn(pool, steps, what);
@@ -283,7 +303,7 @@ static bool seek_on(tarn_pool *pool, tarn__pool_steps *steps,
   const tarn__pool_step_cursor *cursor = &steps->cursor;
   if (tarn__step_is(cursor->at, what)) return true;
   if (pass(steps, what)) return is_here(steps, what);
-  if (tarn__steps_are_quiet(steps) && what->serial == cursor->layout->serial) {
+  if (is_quiet(steps) && what->serial == cursor->layout->serial) {
     if (leave(pool, steps, what, may_ask)) return is_here(steps, what);
     if (cursor->layout == NULL) return false;
   }
@@ -292,11 +312,46 @@ static bool seek_on(tarn_pool *pool, tarn__pool_steps *steps,
   return false;
 }
 
-bool tarn__steps_seek(tarn_pool *pool, tarn__pool_steps *steps,
-                      const tarn__pool_note *what, bool may_ask) {
+// This thread makes a row that repeats, and together the threads make none that
+// is about to, although there was time for it.
+static bool parts(const tarn_pool *pool, const tarn__pool_steps *own) {
+  const tarn__pool_recorder *all = &pool->steps.recorder;
+  if (own == &pool->steps || !tarn__recorder_is_due(&own->recorder)) {
+    return false;
+  }
+  uint64_t heard = all->count - all->first;
+  bool promises = all->period != 0 && all->matched >= PROMISING;
+  return !promises && heard >= own->recorder.period * ROWS + PROMISING * ROWS;
+}
+
+// Each thread is followed by itself from now on.
+static void part(tarn_pool *pool) {
+  tarn__steps_forget_own(pool, &pool->steps);
+  tarn__recorder_deinit(&pool->steps.recorder);
+  pool->threads.apart = true;
+}
+
+// No step is followed. Until threads are followed by themselves, this one's own
+// recorder hears its requests as well.
+static tarn__pool_steps *seek_all(tarn_pool *pool, tarn__pool_steps *steps,
+                                  const tarn__pool_note *what, bool may_ask) {
+  if (may_ask && !pool->threads.apart && pool->threads.count > 1) {
+    tarn__pool_steps *own = tarn__steps_of_thread(pool);
+    if (parts(pool, own)) {
+      part(pool);
+      steps = own;
+    }
+  }
+  return seek_begin(pool, steps, what, may_ask) ? steps : NULL;
+}
+
+tarn__pool_steps *tarn__steps_seek(tarn_pool *pool, tarn__pool_steps *steps,
+                                   const tarn__pool_note *what, bool may_ask) {
   tarn__steps_skip(pool, steps);
-  return steps->cursor.layout != NULL ? seek_on(pool, steps, what, may_ask)
-                                      : seek_begin(pool, steps, what, may_ask);
+  if (steps->cursor.layout == NULL) {
+    return seek_all(pool, steps, what, may_ask);
+  }
+  return seek_on(pool, steps, what, may_ask) ? steps : NULL;
 }
 
 void tarn__steps_miss(tarn_pool *pool, tarn__pool_steps *steps) {
@@ -339,12 +394,19 @@ void tarn__steps_break(tarn_pool *pool, const tarn__pool_piece *piece) {
   tarn__recorder_restart(&steps->recorder, 0);
 }
 
-void tarn__steps_forget(tarn_pool *pool) {
-  tarn__pool_steps *steps = &pool->steps;
+void tarn__steps_forget_own(tarn_pool *pool, tarn__pool_steps *steps) {
   tarn__steps_give_up(pool, steps);
   while (steps->count > 0)
     forget(pool, steps, steps->count - 1);
   tarn__recorder_restart(&steps->recorder, 0);
   tarn__recorder_forget(&steps->recorder);
   steps->put_off = steps->gave_up = steps->let_pass = steps->broken = 0;
+}
+
+void tarn__steps_forget(tarn_pool *pool) {
+  for (size_t i = 0; i <= pool->threads.count; i++) {
+    tarn__pool_steps *steps = tarn__steps_number(pool, i);
+    if (steps != NULL) tarn__steps_forget_own(pool, steps);
+  }
+  pool->threads.apart = false;
 }

@@ -74,10 +74,11 @@ bool tarn__steps_turn(tarn__pool_steps *steps);
 void tarn__steps_skip(tarn_pool *pool, tarn__pool_steps *steps);
 
 // A request that is not what the cursor expects: finds it in the steps, may
-// learn one, and puts the cursor there. False: it is to be served beside the
+// learn one, and puts the cursor there. Returns |steps|, or the thread's own
+// ones, which are followed from now on. NULL: it is to be served beside the
 // ground. |may_ask|: the strategy may release the lock to ask the device.
-bool tarn__steps_seek(tarn_pool *pool, tarn__pool_steps *steps,
-                      const tarn__pool_note *what, bool may_ask);
+tarn__pool_steps *tarn__steps_seek(tarn_pool *pool, tarn__pool_steps *steps,
+                                   const tarn__pool_note *what, bool may_ask);
 
 // A request was served beside the ground. Too many of them: the program does
 // something else now.
@@ -91,8 +92,10 @@ void tarn__steps_park(tarn_pool *pool);
 // the ground up, and forgets its layout.
 void tarn__steps_break(tarn_pool *pool, const tarn__pool_piece *piece);
 
-// Gives the ground up, and forgets all that was learned.
+// Gives the ground up, and forgets all that was learned; the second of one
+// thread.
 void tarn__steps_forget(tarn_pool *pool);
+void tarn__steps_forget_own(tarn_pool *pool, tarn__pool_steps *steps);
 
 // --- finding (step_find.c) --------------------------------------------------
 
@@ -113,7 +116,7 @@ static inline void tarn__steps_freed(tarn__pool_piece *piece) {
 }
 
 // Adds the pieces that are not out to |*idle|, and checks the invariants.
-TARN_MUST_CHECK tarn_status tarn__steps_check(const tarn__pool_steps *steps,
+TARN_MUST_CHECK tarn_status tarn__steps_check(const tarn_pool *pool,
                                               size_t *idle);
 
 #endif  // TARN_POOL_STEPS_H_

@@ -128,10 +128,11 @@ static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
     piece->taken_on = what->serial;
     return;
   }
+  piece->noted = piece->noted_own = piece->by = 0;
   bool heard = pool->current->steps != 0 && pool->steps.cursor.layout == NULL &&
                piece->owner == pool->current && tarn__debug_of(pool) == NULL &&
                !tarn__front_counts(pool, TARN_COUNT_EVENTS);
-  piece->noted = heard ? tarn__recorder_alloc(&pool->steps.recorder, what) : 0;
+  if (heard) tarn__steps_note(pool, what, piece);
 }
 
 void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,

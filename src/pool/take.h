@@ -52,9 +52,10 @@ void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
 tarn_status tarn__take_end(tarn_pool *pool, const tarn__pool_request *request,
                            bool noted, tarn_status why);
 
-// Serves the event that the step expects now.
-static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
-  tarn__pool_step_cursor *cursor = &pool->steps.cursor;
+// Serves the event that |steps| expect now.
+static inline void tarn__take_expected(tarn_pool *pool, tarn__pool_steps *steps,
+                                       tarn_block *out_block) {
+  tarn__pool_step_cursor *cursor = &steps->cursor;
   const tarn__pool_step_event *e = cursor->at;
   tarn__pool_piece *piece = e->piece;
   uint32_t generation = piece->generation + 1;

@@ -64,7 +64,7 @@ static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
   tarn_status status = tarn__front_find_block(pool, "use_on", block, &piece);
   if (status != TARN_OK || serial == 0) return status;
   if (piece->planned) tarn__steps_break(pool, piece);
-  tarn__recorder_exclude(&pool->steps.recorder, tarn__front_noted(pool, piece));
+  tarn__steps_exclude(pool, piece);
   return tarn__uses_add(&piece->uses, serial) ? TARN_OK : TARN_E_NOMEM;
 }
 

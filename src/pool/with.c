@@ -157,24 +157,26 @@ static const tarn__pool_step_event *next_of(
 // All served events are counted.
 static bool follow(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
-  if (pool->steps.cursor.layout == NULL) return false;
-  if (!are_expected(b, next_of(&pool->steps.cursor))) return false;
-  tarn__steps_skip(pool, &pool->steps);
+  tarn__pool_steps *steps = tarn__steps_mine(pool);
+  if (steps->cursor.layout == NULL) return false;
+  if (!are_expected(b, next_of(&steps->cursor))) return false;
+  tarn__steps_skip(pool, steps);
   for (size_t i = 0; i < b->count; i++) {
-    tarn__take_expected(pool, &out_blocks[i]);
+    tarn__take_expected(pool, steps, &out_blocks[i]);
     set_user(pool, &b->hands[i], &out_blocks[i]);
   }
+  if (pool->threads.apart) tarn__steps_settle(pool, steps);
   return true;
 }
 
 // A step may begin just here, or a request by itself may come out of order.
 // What is not found is a miss.
 static bool seek(batch *b, tarn_block *out_blocks) {
-  tarn__pool_steps *steps = &b->pool->steps;
+  tarn__pool_steps *steps = tarn__steps_mine(b->pool);
   const hand *h = &b->hands[0];
   if (b->debugs || (!b->alone && steps->cursor.layout != NULL)) return false;
   if (!h->request.zero) {
-    return tarn__steps_seek(b->pool, steps, &h->what, b->may_lay_out) &&
+    return tarn__steps_seek(b->pool, steps, &h->what, b->may_lay_out) != NULL &&
            follow(b, out_blocks);
   }
   if (b->alone) tarn__steps_miss(b->pool, steps);
@@ -388,7 +390,7 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
   size_t at = 0;
   tarn__biased_lock_enter(&pool->lock);
-  tarn__steps_settle(pool, &pool->steps);
+  tarn__steps_settle(pool, tarn__steps_mine(pool));
   if (!b->debugs && follow(b, out_blocks)) {
     tarn__front_leave(pool);
     return TARN_OK;
@@ -406,7 +408,7 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
     return refuse(b, at, status);
   }
   for (size_t i = 0; i < b->count; i++) {
-    if (!b->alone) tarn__steps_miss(pool, &pool->steps);
+    if (!b->alone) tarn__steps_miss(pool, tarn__steps_mine(pool));
     enter(pool, &b->hands[i], &out_blocks[i]);
   }
   tarn__front_leave(pool);

@@ -139,7 +139,8 @@ TEST(excluded_requests_repeat_as_before) {
   ck_assert_uint_eq(recorder.period, 8);
   size_t excluded = 0;
   for (size_t i = 0; i < 8; i++)
-    excluded += tarn__recorder_note(&recorder, i)->excluded ? 1 : 0;
+    excluded +=
+        (tarn__recorder_note(&recorder, i)->flags & TARN__HEARD_EXCLUDED) != 0;
   ck_assert_uint_eq(excluded, 1);
 }
 
@@ -170,6 +171,44 @@ TEST(steps_of_many_events_are_found) {
   }
   ck_assert_uint_ne(recorder.due, 0);
   ck_assert_uint_eq(recorder.period, EVENTS);
+}
+
+// --- blocks that other threads free
+// --------------------------------------------
+
+// One block of each step goes to another thread, which frees it after up to
+// |most| events more, as it happens.
+static bool play_with_another(size_t steps, size_t most) {
+  uint64_t given = 0;
+  for (size_t i = 0; i < steps; i++) {
+    given = taken(700);
+    for (size_t j = 0; j < most; j += 2) {
+      if (j == (i * 2) % most) tarn__recorder_lose(&recorder, given);
+      freed(taken(10 + j), 10 + j);
+    }
+    if (recorder.due != 0) return true;
+  }
+  return false;
+}
+
+TEST(frees_of_another_thread_do_not_matter_for_the_period) {
+  ck_assert(play_with_another(200, 20));
+  ck_assert_uint_eq(recorder.period, 21);
+  size_t at = 0;
+  while (tarn__recorder_note(&recorder, at)->size != 700)
+    at++;
+  // The longest that was seen.
+  ck_assert_uint_eq(tarn__recorder_lifetime(&recorder, at), 19);
+  ck_assert_uint_eq(tarn__recorder_lifetime(&recorder, (at + 1) % 21), 0);
+}
+
+TEST(what_is_lost_before_it_was_noted_is_nothing) {
+  tarn__recorder_lose(&recorder, 0);
+  tarn__recorder_lose(&recorder, 12);
+  uint64_t number = taken(100);
+  tarn__recorder_restart(&recorder, 0);
+  tarn__recorder_lose(&recorder, number);
+  ck_assert_uint_ne(steps_until_due(1000), 0);
 }
 
 // --- marks -------------------------------------------------------------------
