@@ -96,8 +96,12 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   if (status != TARN_OK) return status;
   tarn__biased_lock_enter(&pool->lock);
   tarn__pool_steps *steps = tarn__steps_mine(pool);
-  if (!give_expected(steps, what, serial)) {
+  bool given = give_expected(steps, what, serial);
+  if (!given) {
     tarn__steps_skip(pool, steps);
+    given = give_expected(steps, what, serial);
+  }
+  if (!given) {
     status = free_locked(pool, what, stream, serial);
   } else if (pool->threads.apart) {
     tarn__steps_settle(pool, steps);

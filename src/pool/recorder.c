@@ -34,6 +34,10 @@ static uint64_t mix(uint64_t key, uint64_t value) {
   return key ^ key >> 29;
 }
 
+static uint32_t key_of(uint64_t mixed) {
+  return (uint32_t)(mixed >> 32);
+}
+
 static tarn__pool_heard *note_at(const tarn__pool_recorder *r, uint64_t at) {
   return &r->notes[at & (r->room - 1)];
 }
@@ -272,7 +276,8 @@ uint64_t tarn__recorder_alloc(tarn__pool_recorder *r,
                               const tarn__pool_note *what) {
   if (!is_listening(r)) return 0;
   tarn__pool_heard n = {.serial = what->serial, .size = what->size};
-  n.key = mix(mix(mix(mix(1, n.size), what->align), what->tag), n.serial);
+  n.key =
+      key_of(mix(mix(mix(mix(1, n.size), what->align), what->tag), n.serial));
   n.tag = (uint16_t)what->tag;  // there are 65535 of them
   if (what->align != 0) n.align = (uint8_t)(__builtin_ctzll(what->align) + 1);
   note(r, &n);
@@ -288,26 +293,27 @@ void tarn__recorder_free(tarn__pool_recorder *r, uint64_t taken,
       .serial = serial, .size = size, .flags = TARN__HEARD_FREE};
   // A block from before the recording has only one event.
   n.back = known ? (uint32_t)back : UINT32_MAX;
-  n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
+  n.key = key_of(known ? mix(mix(2, back), serial) : mix(3, r->count));
   note(r, &n);
 }
 
 void tarn__recorder_lose(tarn__pool_recorder *r, uint64_t taken) {
   uint64_t life = r->count - (taken - 1);
   bool known = r->room > 0 && taken > r->first && life <= r->room;
-  if (known) note_at(r, taken - 1)->back = (uint32_t)life;
+  if (!known) return;
+  note_at(r, taken - 1)->back = (uint32_t)life;
+  note_at(r, taken - 1)->lost = r->lost++;
 }
 
 size_t tarn__recorder_lifetime(const tarn__pool_recorder *r, size_t i) {
-  size_t longest = 0;
-  uint64_t age = r->period - i;  // in events before the next
   uint64_t heard = r->count - r->first;
   if (heard > r->room) heard = r->room;
-  for (; age <= heard && !r->is_single; age += r->period) {
+  if (r->is_single) heard = r->period;
+  size_t longest = 0;
+  for (uint64_t age = r->period - i; age <= heard; age += r->period) {
     size_t life = note_at(r, r->count - age)->back;
     if (life > longest) longest = life;
   }
-  if (r->is_single) longest = note_at(r, r->count - age)->back;
   return longest;
 }
 

@@ -37,7 +37,9 @@ typedef struct tarn__pool_note {
 
 // An event. Two of them share a line of the cache.
 typedef struct tarn__pool_heard {
-  uint64_t key;     // the same for events that are the same
+  uint32_t key;     // the same for events that are the same
+  uint32_t lost;    // of a request: the how manieth of those whose blocks other
+                    // threads freed
   uint64_t serial;  // of the stream
   size_t size;      // as asked for, of frees too
   uint32_t back;    // of a free: so many events ago its block was taken; of a
@@ -78,6 +80,7 @@ typedef struct tarn__pool_recorder {
   uint64_t first;           // the first event that counts
   uint64_t count;           // events so far, those before |first| included
   uint64_t gram;            // of the last events
+  uint32_t lost;            // blocks that other threads freed
   uint64_t period;          // the present candidate; 0: none
   uint64_t matched;         // events in a row for which it has held
   uint64_t evidence;        // for how many it has to hold

@@ -24,10 +24,10 @@ typedef struct draft {
   uint64_t serial;    // of the stream that has most of the requests
   uint32_t *span_of;  // by event, of a request and of its free
   tarn__pool_lifetime *spans;
-  size_t room;    // of them: the requests of the step
-  size_t count;   // of them
-  size_t floats;  // of these
-  size_t size;    // of all, laid out
+  size_t room;   // of them: the requests of the step
+  size_t count;  // of them
+  size_t lost;   // of these: freed by other threads
+  size_t size;   // of all, laid out
   size_t align;
 } draft;
 
@@ -92,16 +92,18 @@ static void add_frees(draft *d) {
   }
 }
 
-// Blocks that other threads free live as long as they did at most.
-static void add_floats(draft *d) {
+// Blocks that other threads free live as long as they did at most. Where the
+// threads wait for each other, such a free comes at one place all the same.
+static void add_lost(draft *d) {
   for (size_t i = 0; i < d->count; i++) {
     tarn__pool_lifetime *span = &d->spans[i];
     if (span->to != NONE) continue;
     size_t life = tarn__recorder_lifetime(d->recorder, span->from);
     if (life == 0 || life >= d->period) continue;
     span->to = (uint32_t)((span->from + life) % d->period);
-    span->floats = true;
-    d->floats++;
+    span->lost = tarn__recorder_note(d->recorder, span->from)->lost;
+    span->is_lost = true;
+    d->lost++;
   }
 }
 
@@ -113,7 +115,7 @@ static void drop_open_spans(draft *d) {
     d->span_of[span.from] = NONE;
     if (span.to == NONE) continue;
     d->span_of[span.from] = (uint32_t)count;
-    if (!span.floats) d->span_of[span.to] = (uint32_t)count;
+    if (!span.is_lost) d->span_of[span.to] = (uint32_t)count;
     d->spans[count++] = span;
   }
   d->count = count;
@@ -134,7 +136,7 @@ static tarn_status make_draft(draft *d) {
   d->serial = vote(d);
   TARN__TRY(add_requests(d));
   add_frees(d);
-  add_floats(d);
+  add_lost(d);
   drop_open_spans(d);
   // The others would count as misses in each step.
   size_t others = d->room - d->count;
@@ -229,7 +231,6 @@ static void write_event(const draft *d, tarn__pool_step_layout *layout,
   layout->digest = mix(mix(layout->digest, event->size), which);
   if (tarn__step_is_free(event)) {
     place->release = at;
-    place->floats = tarn__step_floats(event);
   } else {
     place->request = at;
     if (layout->first > at) layout->first = at;
@@ -239,27 +240,28 @@ static void write_event(const draft *d, tarn__pool_step_layout *layout,
 static int by_end(const void *x, const void *y) {
   const tarn__pool_lifetime *a = *(const tarn__pool_lifetime *const *)x;
   const tarn__pool_lifetime *b = *(const tarn__pool_lifetime *const *)y;
-  return (a->to > b->to) - (a->to < b->to);
+  if (a->to != b->to) return a->to > b->to ? 1 : -1;
+  return (int32_t)(a->lost - b->lost) > 0 ? 1 : -1;
 }
 
-// Those that float, by their end.
-static void list_floats(const draft *d, const tarn__pool_lifetime **out) {
+// Those that other threads free, by their end.
+static void list_lost(const draft *d, const tarn__pool_lifetime **out) {
   size_t count = 0;
   for (size_t i = 0; i < d->count; i++)
-    if (d->spans[i].floats) out[count++] = &d->spans[i];
+    if (d->spans[i].is_lost) out[count++] = &d->spans[i];
   qsort(out, count, sizeof *out, by_end);
 }
 
 static void write_events(const draft *d, tarn__pool_step_layout *layout,
-                         const tarn__pool_lifetime *const *floats) {
-  const tarn__pool_lifetime *const *end = floats + d->floats;
-  const tarn__pool_step_event gone = {.serial =
-                                          TARN__STEP_FREE | TARN__STEP_FLOATS};
+                         const tarn__pool_lifetime *const *lost) {
+  const tarn__pool_lifetime *const *end = lost + d->lost;
+  const tarn__pool_step_event gone = {.serial = d->serial | TARN__STEP_FREE};
   uint32_t at = 0;
   layout->first = layout->event_count;
   for (size_t i = 0; i < d->period; i++) {
-    for (; floats < end && (*floats)->to == i; floats++)
-      write_event(d, layout, at++, (uint32_t)(*floats - d->spans), &gone);
+    for (; lost < end && (*lost)->to == i; lost++) {
+      write_event(d, layout, at++, (uint32_t)(*lost - d->spans), &gone);
+    }
     if (d->span_of[i] == NONE) continue;
     tarn__pool_step_event event = event_of(tarn__recorder_note(d->recorder, i));
     write_event(d, layout, at++, d->span_of[i], &event);
@@ -290,17 +292,17 @@ static tarn_status make_layout(draft *d, tarn__pool_step_layout **out) {
     tarn__step_layout_forget(layout);
     return TARN_E_NOMEM;
   }
-  const tarn__pool_lifetime **floats =
-      tarn__host_array(d->floats + 1, sizeof *floats);
-  if (floats == NULL) {
+  const tarn__pool_lifetime **lost =
+      tarn__host_array(d->lost + 1, sizeof *lost);
+  if (lost == NULL) {
     tarn__step_layout_forget(layout);
     return TARN_E_NOMEM;
   }
   write_places(d, layout);
   name_places(d, layout);
-  list_floats(d, floats);
-  write_events(d, layout, floats);
-  tarn__host_free_array(floats, d->floats + 1, sizeof *floats);
+  list_lost(d, lost);
+  write_events(d, layout, lost);
+  tarn__host_free_array(lost, d->lost + 1, sizeof *lost);
   *out = layout;
   return TARN_OK;
 }

@@ -45,18 +45,13 @@ typedef struct tarn__pool_step_event {
 // No request has that alignment.
 #define TARN__STEP_BLOCKED UINT32_MAX
 
-// No stream has them. The free of a block that is not the one that is planned
-// there does not come in the order of the step, nor does one that floats.
+// No stream has them. The second: the place is blocked, and its free is none
+// that the step expects.
 #define TARN__STEP_FREE (UINT64_C(1) << 63)
-#define TARN__STEP_FLOATS (UINT64_C(1) << 62)
+#define TARN__STEP_BARRED (UINT64_C(1) << 62)
 
 static inline bool tarn__step_is_free(const tarn__pool_step_event *event) {
   return (event->serial & TARN__STEP_FREE) != 0;
-}
-
-// Of a free; of a request it is false.
-static inline bool tarn__step_floats(const tarn__pool_step_event *event) {
-  return event->serial >= (TARN__STEP_FREE | TARN__STEP_FLOATS);
 }
 
 typedef struct tarn__pool_step_place {
@@ -68,7 +63,6 @@ typedef struct tarn__pool_step_place {
   uint32_t align;    // as asked for
   uint32_t request;  // its event
   uint32_t release;  // likewise
-  bool floats;       // another thread frees the block, in no order
   bool across;       // it lives across the end of the step
 } tarn__pool_step_place;
 
@@ -238,7 +232,10 @@ typedef struct tarn__pool_lifetime {
   size_t align;   // a power of two
   uint32_t from;  // the event that takes it
   uint32_t to;    // the event that frees it; another than |from|
-  bool floats;    // the caller's own
+  // The caller's own: another thread frees it, and that was the how manieth of
+  // those.
+  bool is_lost;
+  uint32_t lost;
   size_t offset;  // the answer
 } tarn__pool_lifetime;
 

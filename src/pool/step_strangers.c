@@ -66,8 +66,8 @@ static void set_blocked(tarn__pool_step_layout *layout,
   tarn__pool_step_event *release = &layout->events[place->release];
   request->align = blocked ? TARN__STEP_BLOCKED : place->align;
   request->is_plain = !blocked && tarn__step_place_is_plain(layout, place);
-  release->serial |= TARN__STEP_FLOATS;
-  if (!blocked && !place->floats) release->serial &= ~TARN__STEP_FLOATS;
+  release->serial |= TARN__STEP_BARRED;
+  if (!blocked) release->serial &= ~TARN__STEP_BARRED;
   layout->blocked += blocked ? 1 : 0;
   layout->blocked -= blocked ? 0 : 1;
 }
