@@ -341,18 +341,20 @@ static void put_piece(tarn__pool_step_layout *layout, size_t i,
 
 // Ends pieces, some of which may be missing, that were never in use.
 static void discard_pieces(tarn_pool *pool, tarn__pool_step_layout *layout) {
-  for (size_t i = 0; i < layout->count; i++) {
+  for (size_t i = 0; layout->pieces != NULL && i < layout->count; i++) {
     if (layout->pieces[i] == NULL) break;
     tarn__pieces_leave(&pool->pieces, layout->pieces[i]);
   }
 }
 
 static bool take_pieces(tarn_pool *pool, tarn__pool_step_layout *layout) {
-  for (size_t i = 0; i < layout->count; i++) {
+  layout->pieces = tarn__host_array(layout->count, sizeof(tarn__pool_piece *));
+  bool made = layout->pieces != NULL;
+  for (size_t i = 0; made && i < layout->count; i++) {
     layout->pieces[i] = tarn__pieces_take(&pool->pieces);
-    if (layout->pieces[i] == NULL) return false;
+    made = layout->pieces[i] != NULL;
   }
-  return true;
+  return made;
 }
 
 static void free_pieces(tarn__pool_step_layout *layout) {
@@ -363,8 +365,6 @@ static void free_pieces(tarn__pool_step_layout *layout) {
 
 bool tarn__step_layout_dress(tarn_pool *pool, tarn__pool_step_layout *layout,
                              const tarn__pool_step_ground *ground) {
-  layout->pieces = tarn__host_array(layout->count, sizeof(tarn__pool_piece *));
-  if (layout->pieces == NULL) return false;
   if (!take_pieces(pool, layout)) {
     discard_pieces(pool, layout);
     free_pieces(layout);

@@ -321,7 +321,7 @@ static bool parts(const tarn_pool *pool, const tarn__pool_steps *own) {
   }
   uint64_t heard = all->count - all->first;
   bool promises = all->period != 0 && all->matched >= PROMISING;
-  return !promises && heard >= own->recorder.period * ROWS + PROMISING * ROWS;
+  return !promises && heard >= (own->recorder.period + PROMISING) * ROWS;
 }
 
 // Each thread is followed by itself from now on.
