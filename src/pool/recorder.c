@@ -14,6 +14,7 @@ enum {
   FIRST_ROOM = 1024,
   MOST_ROOM = 1 << 18,  // two steps of 65,536 blocks
   LEAST_EVIDENCE = 512,
+  MOST_EVIDENCE = 1 << 30,
   ROOMS_HEARD = 2,     // the largest rings full of events without a period ...
   ROOMS_RESTED = 32,   // ... after which so many are let pass
   SHORTEST_TOLD = 32,  // events between marks; after fewer there is none
@@ -63,7 +64,7 @@ void tarn__recorder_restart(tarn__pool_recorder *r, uint64_t evidence) {
   r->is_single = false;
   r->mark = UINT64_MAX;
   r->evidence = evidence > LEAST_EVIDENCE ? evidence : LEAST_EVIDENCE;
-  if (r->evidence > MOST_ROOM) r->evidence = MOST_ROOM;
+  if (r->evidence > MOST_EVIDENCE) r->evidence = MOST_EVIDENCE;
 }
 
 static tarn__pool_seen *seen_of(const tarn__pool_recorder *r) {

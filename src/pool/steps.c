@@ -22,6 +22,9 @@ enum {
   // one thread's steps, and of these, it is.
   PROMISING = 256,
   ROWS = 4,
+  // Planning takes time: where it was in vain, the next attempt waits for twice
+  // the evidence, and so many steps more.
+  FAILED_PERIODS = 4,
 };
 
 // --- which step it is ------------------------------------------------------
@@ -231,12 +234,13 @@ static bool learn(tarn_pool *pool, tarn__pool_steps *steps,
   tarn__pool_recorder *recorder = &steps->recorder;
   tarn__pool_step_layout *layout = NULL;
   uint64_t evidence = recorder->evidence;
+  uint64_t more = evidence * 2 + recorder->period * FAILED_PERIODS;
   recorder->due = 0;  // for threads that enter while the lock is released
   steps->put_off = 0;
   tarn_status status = make(pool, steps, &layout);
   if (status == TARN_OK) status = admit(pool, steps, layout);
   if (status == TARN_E_STATE) return false;
-  tarn__recorder_restart(recorder, status == TARN_OK ? evidence : evidence * 2);
+  tarn__recorder_restart(recorder, status == TARN_OK ? evidence : more);
   if (status != TARN_OK) return false;
   steps->base = pool->stats.live_bytes;
   steps->waited = 0;
