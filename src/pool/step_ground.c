@@ -1,5 +1,7 @@
 // The ground of layouts: asked of the strategy when a step begins, given up for
 // memory that others need.
+#include <assert.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "pool/statistics.h"
@@ -97,6 +99,7 @@ static tarn_status find_ground(tarn_pool *pool, tarn__pool_steps *steps,
   tarn__pool_request request = {
       .size = size, .align = align, .serial = ground->serial};
   ground->size = size;
+  assert(owner != NULL);
   owner->inside++;
   tarn_status status = owner->type->raise_ground(owner, &request, ground);
   bool same = owner == pool->current && steps->changes == changes &&
