@@ -1,6 +1,7 @@
 // Steps that nearly repeat, against a naive model: at random a request more, a
-// free too early, too late, on another stream, a trim, a switch. Each block is
+// free too early, too late, by another thread, a trim, a switch. Each block is
 // filled with bytes of its own, which nothing may overwrite.
+#include <semaphore.h>
 #include <stdio.h>
 
 #include "arena_kit.h"
@@ -75,15 +76,14 @@ static void fill(const held *h) {
 
 static void verify(const held *h) {
   const unsigned char *bytes = bytes_of(h->block);
-  require(bytes[0] == h->mark && bytes[h->size / 2] == h->mark &&
-          bytes[h->size - 1] == h->mark);
+  expect(bytes[0] == h->mark && bytes[h->size / 2] == h->mark &&
+         bytes[h->size - 1] == h->mark);
 }
 
-static void take_into(held *h, size_t size) {
-  const tarn__pool_step_event *before = pool->steps.cursor.at;
-  require(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
-  played += pool->steps.cursor.at == before + 1;
-  require(h->block.size >= size);
+static void take_here(held *h, size_t size) {
+  expect(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
+  played += tarn__pieces_at(&pool->pieces, h->block.id)->planned;
+  expect(h->block.size >= size);
   h->size = size;
   h->mark = (unsigned char)random_below(256);
   h->out = true;
@@ -93,16 +93,82 @@ static void take_into(held *h, size_t size) {
   allocs++;
 }
 
-static void give_from(held *h) {
+static void give_here(held *h, size_t unused) {
+  (void)unused;
   verify(h);
   tarn_status status =
       random_below(2) ? tarn_pool_free(&h->block, NULL)
                       : tarn_pool_free_address(pool, h->block.address, NULL);
-  require(status == TARN_OK);
+  expect(status == TARN_OK);
   h->out = false;
   live_bytes -= h->size;
   live_blocks--;
   frees++;
+}
+
+// --- another thread ----------------------------------------------------------
+//
+// It does what this one tells it, while this one waits.
+
+typedef void work(held *h, size_t size);
+
+static struct {
+  pthread_t thread;
+  sem_t asked;
+  sem_t answered;
+  work *what;  // NULL: it ends
+  held *h;
+  size_t size;
+  bool runs;
+} other;
+
+static void *work_there(void *unused) {
+  (void)unused;
+  for (;;) {
+    sem_wait(&other.asked);
+    if (other.what == NULL) return NULL;
+    other.what(other.h, other.size);
+    sem_post(&other.answered);
+  }
+}
+
+static void begin_other(void) {
+  sem_init(&other.asked, 0, 0);
+  sem_init(&other.answered, 0, 0);
+  other.thread = start_thread(work_there, NULL);
+  other.runs = true;
+}
+
+static void end_other(void) {
+  other.what = NULL;
+  sem_post(&other.asked);
+  pthread_join(other.thread, NULL);
+  other.runs = false;
+}
+
+static void do_there(work *what, held *h, size_t size) {
+  other.what = what;
+  other.h = h;
+  other.size = size;
+  sem_post(&other.asked);
+  sem_wait(&other.answered);
+}
+
+// Every other slot of the second half is the other thread's. Each thread frees
+// some blocks of the other, and now and then any.
+static bool is_there(const held *h, bool frees_it) {
+  size_t slot = (size_t)(h - slots);
+  bool own = slot >= TEMPLATE / 2 && slot % 2 == 1;
+  bool crosses = frees_it && (slot % 5 == 3) != (random_below(1000) == 0);
+  return other.runs && own != crosses;
+}
+
+static void take_into(held *h, size_t size) {
+  is_there(h, false) ? do_there(take_here, h, size) : take_here(h, size);
+}
+
+static void give_from(held *h) {
+  is_there(h, true) ? do_there(give_here, h, 0) : give_here(h, 0);
 }
 
 static void check_all(void) {
@@ -184,6 +250,7 @@ static void begin(int seed) {
 }
 
 static void end(int seed, size_t operations) {
+  assert_as_expected();
   check_all();
   printf("seed %d: %zu operations, %llu requests played\n", seed, operations,
          (unsigned long long)played);
@@ -215,21 +282,35 @@ static void make_shape(size_t shape) {
     if (shapes[shape][i].size > 0) shapes[shape][i].size += 512;
 }
 
-TEST_LOOP(steps_of_several_shapes, 4) {
-  begin(_i + 4);
+static size_t play_shapes(size_t most) {
   size_t operations = 0;
-  while (operations < OPERATIONS / 4) {
+  while (operations < most) {
     for (size_t i = 0; i < SHAPES; i++)
       make_shape(i);
     size_t rounds = 100 + random_below(200);
+    size_t shapes_played = 1 + random_below(SHAPES);
     size_t noise = random_below(2) == 0 ? 0 : random_below(20);
     bool ends = random_below(2) == 0;
     for (size_t i = 0; i < rounds; i++) {
-      operations += play(shapes[random_below(SHAPES)], i > 40 ? noise : 0);
+      operations +=
+          play(shapes[random_below(shapes_played)], i > 40 ? noise : 0);
       if (ends) give_all();
       if (random_below(16) == 0) check_all();
     }
     give_all();
   }
-  end(_i + 4, operations);
+  return operations;
+}
+
+TEST_LOOP(steps_of_several_shapes, 4) {
+  begin(_i + 4);
+  end(_i + 4, play_shapes(OPERATIONS / 4));
+}
+
+TEST_LOOP(steps_of_two_threads, 4) {
+  begin(_i + 8);
+  begin_other();
+  size_t operations = play_shapes(OPERATIONS / 16);
+  end_other();
+  end(_i + 8, operations);
 }
