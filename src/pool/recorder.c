@@ -248,17 +248,17 @@ static tarn__pool_told *told_of(tarn__pool_recorder *r, uint64_t digest,
   return fresh;
 }
 
-void tarn__recorder_mark(tarn__pool_recorder *r, size_t live, bool sure) {
+void tarn__recorder_mark(tarn__pool_recorder *r, size_t live, size_t known) {
   uint64_t from = r->mark;
   uint64_t length = r->count - from;
   bool heard = from != UINT64_MAX && from >= r->first && length < r->room;
   bool same = heard && live == r->marked_live;
-  if (same && length < SHORTEST_TOLD) return;
+  if (same && (length < SHORTEST_TOLD || length < known / 2)) return;
   r->mark = r->count;
   r->marked_live = live;
   if (!same || tarn__recorder_is_due(r)) return;
   tarn__pool_told *told = told_of(r, digest_of(r, from), length);
-  uint64_t evidence = told->times++ * length * (sure ? SURE : 1);
+  uint64_t evidence = told->times++ * length * (known > 0 ? SURE : 1);
   if (told->times < 2 || evidence < r->evidence) return;
   r->period = length;
   r->matched = 0;
@@ -307,9 +307,10 @@ void tarn__recorder_lose(tarn__pool_recorder *r, uint64_t taken) {
 }
 
 size_t tarn__recorder_lifetime(const tarn__pool_recorder *r, size_t i) {
-  uint64_t heard = r->count - r->first;
+  // As far as it has repeated: what came before was another row.
+  uint64_t heard = r->is_single ? r->period : r->matched + r->period;
+  if (heard > r->count - r->first) heard = r->count - r->first;
   if (heard > r->room) heard = r->room;
-  if (r->is_single) heard = r->period;
   size_t longest = 0;
   for (uint64_t age = r->period - i; age <= heard; age += r->period) {
     size_t life = note_at(r, r->count - age)->back;

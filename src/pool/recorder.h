@@ -125,8 +125,11 @@ void tarn__recorder_exclude(tarn__pool_recorder *recorder, uint64_t taken);
 // A step may begin with the next event: little is live, |live| bytes. If as
 // much was live at the last such call, and the events since then have come
 // before between two calls, for as long as |evidence| says, they are a step
-// that is due. |sure|: steps are known to begin with so little.
-void tarn__recorder_mark(tarn__pool_recorder *recorder, size_t live, bool sure);
+// that is due. |known|: the events of the longest known step; 0: none is known.
+// What is less than half as long may be a part of a step, and the next such
+// place is waited for.
+void tarn__recorder_mark(tarn__pool_recorder *recorder, size_t live,
+                         size_t known);
 
 // Forgets what has come between marks.
 void tarn__recorder_forget(tarn__pool_recorder *recorder);

@@ -112,7 +112,10 @@ void tarn__steps_listen(tarn__pool_steps *steps, bool begins) {
                                            .settled = &tarn__never_comes};
   steps->waited = begins ? 0 : TARN__STEPS_BETWEEN;
   tarn__recorder_restart(&steps->recorder, steps->recorder.evidence);
-  if (begins) tarn__recorder_mark(&steps->recorder, steps->base, true);
+  if (begins) {
+    tarn__recorder_mark(&steps->recorder, steps->base,
+                        tarn__steps_longest(steps));
+  }
 }
 
 // Follows |layout| from |at| on. Settled.

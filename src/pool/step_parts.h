@@ -26,6 +26,16 @@ static inline size_t tarn__steps_count_expected(const tarn__pool_steps *steps) {
   return steps->ground.blocks - steps->ground.count;
 }
 
+// The events of the longest known step.
+static inline size_t tarn__steps_longest(const tarn__pool_steps *steps) {
+  size_t longest = 0;
+  for (size_t i = 0; i < steps->count; i++) {
+    size_t count = steps->layouts[i]->event_count;
+    if (count > longest) longest = count;
+  }
+  return longest;
+}
+
 // Whether a request of the step has been served.
 static inline bool tarn__steps_have_begun(
     const tarn__pool_step_cursor *cursor) {

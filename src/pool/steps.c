@@ -278,7 +278,7 @@ static bool seek_begin(tarn_pool *pool, tarn__pool_steps *steps,
   size_t live = pool->stats.live_bytes;
   // Of several threads at once nobody knows what is live between steps.
   bool begins = !pool->threads.apart && live <= find_base(steps, live);
-  if (begins) tarn__recorder_mark(recorder, live, steps->count > 0);
+  if (begins) tarn__recorder_mark(recorder, live, tarn__steps_longest(steps));
   if (may_ask && tarn__recorder_is_due(recorder)) {
     return learn(pool, steps, what);
   }

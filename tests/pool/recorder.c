@@ -220,10 +220,10 @@ static void play_row(size_t shape, size_t length) {
 }
 
 // How many rows it takes, of three shapes by turns that is no period.
-static size_t rows_until_due(size_t most, size_t live, bool sure) {
+static size_t rows_until_due(size_t most, size_t live, size_t known) {
   uint64_t seed = 1;
   for (size_t i = 1; i <= most; i++) {
-    tarn__recorder_mark(&recorder, live, sure);
+    tarn__recorder_mark(&recorder, live, known);
     if (tarn__recorder_is_due(&recorder)) return i;
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     play_row(seed >> 33 & 3, 100 + (seed >> 33 & 3) * 2);
@@ -232,7 +232,7 @@ static size_t rows_until_due(size_t most, size_t live, bool sure) {
 }
 
 TEST(rows_between_marks_are_found) {
-  size_t rows = rows_until_due(200, 77, false);
+  size_t rows = rows_until_due(200, 77, 0);
   ck_assert_uint_gt(rows, 512 / 106);
   ck_assert(recorder.is_single);
   ck_assert_uint_ge(recorder.period, 100);
@@ -243,18 +243,23 @@ TEST(rows_between_marks_are_found) {
 }
 
 TEST(sure_marks_need_less) {
-  size_t usual = rows_until_due(200, 77, false);
+  size_t usual = rows_until_due(200, 77, 0);
   tarn__recorder_restart(&recorder, 0);
   tarn__recorder_forget(&recorder);
-  size_t sure = rows_until_due(200, 77, true);
+  size_t sure = rows_until_due(200, 77, 150);
   ck_assert_uint_ne(sure, 0);
   ck_assert_uint_lt(sure, usual);
+}
+
+// They may be parts of the steps that are known.
+TEST(rows_that_are_much_shorter_than_a_known_step_are_none) {
+  ck_assert_uint_eq(rows_until_due(200, 77, 1000), 0);
 }
 
 // Where more is live behind a row than before it, it is no step.
 TEST(rows_that_leave_something_are_none) {
   for (size_t i = 0; i < 200; i++) {
-    tarn__recorder_mark(&recorder, i, true);
+    tarn__recorder_mark(&recorder, i, 100);
     ck_assert(!recorder.is_single);
     play_row(i % 2, 100 + i % 3 * 2);
   }
@@ -263,9 +268,9 @@ TEST(rows_that_leave_something_are_none) {
 TEST(rows_of_few_events_are_part_of_the_next) {
   for (size_t i = 0; i < 100 && !tarn__recorder_is_due(&recorder); i++) {
     play_row(i % 2, 4);
-    tarn__recorder_mark(&recorder, 0, true);
+    tarn__recorder_mark(&recorder, 0, 60);
     play_row(2 + i % 3 % 2, 60);
-    tarn__recorder_mark(&recorder, 0, true);
+    tarn__recorder_mark(&recorder, 0, 60);
   }
   ck_assert(tarn__recorder_is_due(&recorder));
   ck_assert_uint_eq(recorder.period, 64);
