@@ -182,6 +182,7 @@ static void write_places(const draft *d, tarn__pool_step_layout *layout) {
                                                 .tag = note->tag,
                                                 .request = (uint32_t)i};
     layout->places[i].align = (uint32_t)tarn__recorder_align(note);
+    layout->places[i].lost = span->is_lost;
     if (span->from < span->to) continue;
     layout->places[i].across = true;
     layout->across++;

@@ -63,6 +63,7 @@ typedef struct tarn__pool_step_place {
   uint32_t align;    // as asked for
   uint32_t request;  // its event
   uint32_t release;  // likewise
+  bool lost;         // another thread frees it, at any time
   bool across;       // it lives across the end of the step
 } tarn__pool_step_place;
 

@@ -58,8 +58,9 @@ static bool is_quiet(const tarn__pool_steps *steps) {
   return true;
 }
 
-// The request comes behind frees that are late. Their blocks are strangers from
-// here on.
+// The request comes behind frees by other threads that are late. Their blocks
+// are strangers from here on. A free of the thread's own is waited for: a
+// request that comes before it is more likely one that is no part of the step.
 static bool pass(tarn__pool_steps *steps, const tarn__pool_note *what) {
   tarn__pool_step_cursor *cursor = &steps->cursor;
   tarn__pool_step_layout *layout = cursor->layout;
@@ -67,8 +68,11 @@ static bool pass(tarn__pool_steps *steps, const tarn__pool_note *what) {
   size_t late = 0;
   if (begin == tarn__step_layout_end(layout)) return false;
   const tarn__pool_step_event *e = begin;
-  for (; tarn__step_is_free(e); e = next_of(layout, e))
-    late += tarn__step_is_over(e) ? 0 : 1;
+  for (; tarn__step_is_free(e); e = next_of(layout, e)) {
+    bool over = tarn__step_is_over(e);
+    if (!over && !tarn__step_place_of(layout, e)->lost) return false;
+    late += over ? 0 : 1;
+  }
   if (!tarn__step_layout_matches(layout, e, what)) return false;
   if (!tarn__strangers_fit(&steps->ground, late)) return false;
   for (const tarn__pool_step_event *f = begin; f != e; f = next_of(layout, f))
