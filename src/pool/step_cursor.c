@@ -94,18 +94,6 @@ void tarn__steps_move_to_front(tarn__pool_steps *steps,
   steps->layouts[0] = layout;
 }
 
-// What is live where steps begin, as far as that can be told within one.
-void tarn__steps_guess_base(const tarn_pool *pool, tarn__pool_steps *steps) {
-  const tarn__pool_step_layout *layout = steps->cursor.layout;
-  if (layout == NULL) return;
-  size_t live = pool->stats.live_bytes + layout->across_bytes;
-  for (size_t i = 0; i < layout->count; i++) {
-    const tarn__pool_piece *piece = layout->pieces[i];
-    if (piece->live && !piece->stranger) live -= piece->requested;
-  }
-  if (live > steps->base) steps->base = live;
-}
-
 // |begins|: here a step may begin.
 void tarn__steps_listen(tarn__pool_steps *steps, bool begins) {
   steps->cursor = (tarn__pool_step_cursor){.at = &tarn__never_comes,

@@ -29,7 +29,6 @@ void tarn__steps_give_up(tarn_pool *pool, tarn__pool_steps *steps) {
   steps->changes++;
   if (ground->owner == NULL) return;
   tarn__steps_settle(pool, steps);
-  tarn__steps_guess_base(pool, steps);
   ground->room = ground->most;
   (void)!tarn__strangers_exchange(ground, steps->cursor.layout, NULL);
   ground->owner->type->drop_ground(ground->owner, ground);

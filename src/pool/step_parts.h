@@ -47,9 +47,6 @@ static inline bool tarn__steps_have_begun(
 void tarn__steps_move_to_front(tarn__pool_steps *steps,
                                tarn__pool_step_layout *layout);
 
-// Guesses what is live where steps begin, from what is live within one.
-void tarn__steps_guess_base(const tarn_pool *pool, tarn__pool_steps *steps);
-
 // Follows none, and records anew. |begins|: here a step may begin.
 void tarn__steps_listen(tarn__pool_steps *steps, bool begins);
 

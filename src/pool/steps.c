@@ -104,7 +104,6 @@ static beginning begin(tarn_pool *pool, tarn__pool_steps *steps,
     }
     if (tarn__steps_stand(pool, steps, layout, may_ask) != TARN_OK)
       return NOT_NOW;
-    steps->base = pool->stats.live_bytes;
     return tarn__steps_follow(steps, layout, e) ? BEGUN : NOT_NOW;
   }
   return UNKNOWN;
@@ -369,7 +368,6 @@ void tarn__steps_miss(tarn_pool *pool, tarn__pool_steps *steps) {
   tarn__steps_settle(pool, steps);
   uint64_t evidence = steps->recorder.evidence;
   bool worth_it = layout->rounds >= WORTH_ROUNDS;
-  tarn__steps_guess_base(pool, steps);
   tarn__steps_stop(pool, steps, false);
   if (worth_it) note_broken(steps);
   if (worth_it) return;
