@@ -102,8 +102,9 @@ static beginning begin(tarn_pool *pool, tarn__pool_steps *steps,
       steps->let_pass--;
       return NOT_NOW;
     }
-    if (tarn__steps_stand(pool, steps, layout, may_ask) != TARN_OK)
-      return NOT_NOW;
+    // Ground is asked for only where it is certain that a step begins.
+    bool sure = may_ask && pool->stats.live_bytes == steps->base;
+    if (tarn__steps_stand(pool, steps, layout, sure) != TARN_OK) return NOT_NOW;
     return tarn__steps_follow(steps, layout, e) ? BEGUN : NOT_NOW;
   }
   return UNKNOWN;
