@@ -219,6 +219,7 @@ static tarn_status admit(tarn_pool *pool, tarn__pool_steps *steps,
     return tarn__steps_stand(pool, steps, known, true);
   }
   make_room(pool, steps, layout);
+  steps->put_off = 0;
   tarn_status status = tarn__steps_stand(pool, steps, layout, true);
   if (status != TARN_OK) {
     tarn__step_layout_forget(layout);
@@ -240,7 +241,6 @@ static bool learn(tarn_pool *pool, tarn__pool_steps *steps,
   uint64_t evidence = recorder->evidence;
   uint64_t more = evidence * 2 + recorder->period * FAILED_PERIODS;
   recorder->due = 0;  // for threads that enter while the lock is released
-  steps->put_off = 0;
   tarn_status status = make(pool, steps, &layout);
   if (status == TARN_OK) status = admit(pool, steps, layout);
   if (status == TARN_E_STATE) return false;
