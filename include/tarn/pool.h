@@ -59,7 +59,7 @@
 //                   in the same order, such as the steps of a training, is
 //                   recognized: its blocks are laid out once, and requests that
 //                   come as expected are served without a search. |steps| is
-//                   the largest step in blocks (4096); 0: none is learned.
+//                   the largest step in blocks (65536); 0: none is learned.
 //   page_unit_pool[:page=BYTES]
 //                   Sizes are rounded up to a page unit (4096). A free buffer
 //                   of the rounded size is reused; idle memory goes back only

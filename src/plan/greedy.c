@@ -45,6 +45,7 @@ enum { ALWAYS = 3, TRIED = sizeof tried / sizeof *tried };
 typedef struct trial {
   const tarn__plan_instance *in;
   uint64_t target;
+  uint64_t most_looks;  // of the ranges looked at, whatever |plan.stop| says
   tarn__plan_placing plan;
   size_t pieces_left;
   tarn__plan_memory memory;
@@ -52,15 +53,15 @@ typedef struct trial {
 
 // --- one order ---------------------------------------------------------------
 
-// Nothing stops a plan that is made without a clock.
-static bool is_late(const tarn__plan_placing *p) {
-  return p->stop != NULL &&
-         (p->placed.looked > MOST_LOOKS || tarn__plan_stop_now(p->stop, 0));
+static bool is_late(const trial *t) {
+  const tarn__plan_placing *p = &t->plan;
+  return p->placed.looked > t->most_looks ||
+         (p->stop != NULL && tarn__plan_stop_now(p->stop, 0));
 }
 
 static bool is_over(void *user) {
-  const tarn__plan_placing *p = user;
-  return p->nodes % ITEMS_PER_LOOK == 0 && is_late(p);
+  const trial *t = user;
+  return t->plan.nodes % ITEMS_PER_LOOK == 0 && is_late(t);
 }
 
 static tarn_status try_key(trial *t, tarn__plan_sort_key by) {
@@ -71,7 +72,7 @@ static tarn_status try_key(trial *t, tarn__plan_sort_key by) {
 }
 
 static bool is_done(const trial *t) {
-  return *t->plan.height <= t->target || is_late(&t->plan);
+  return *t->plan.height <= t->target || is_late(t);
 }
 
 // If a plan is near the target, a few items came too late to find room: they
@@ -100,7 +101,7 @@ static tarn_status try_rounds(trial *t) {
 static tarn_status try_orders(trial *t, const tarn__plan_sort_key *keys,
                               size_t count, size_t always, bool in_list) {
   t->plan.is_over = is_over;
-  t->plan.user = &t->plan;
+  t->plan.user = t;
   TARN__TRY(tarn__plan_placing_make(t->in, in_list, &t->memory, &t->plan));
   for (size_t i = 0; i < count && !is_done(t); i++) {
     if (i >= always && t->pieces_left == 0) break;
@@ -125,6 +126,7 @@ tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
                               uint64_t *offsets, uint64_t *height) {
   trial t = {.in = instance,
              .target = target,
+             .most_looks = MOST_LOOKS,
              .plan = {.stop = stop, .best = offsets, .height = height},
              .pieces_left = MOST_PIECES};
   if (instance->item_count == 0) *height = 0;
@@ -166,19 +168,43 @@ static bool suits_list(const tarn__plan_instance *in) {
 
 // The orders by size, area and length do well where a step of a program is
 // small; classes of lengths do where it is large.
+static const tarn__plan_sort_key quick_keys[] = {
+    TARN__PLAN_LARGEST, TARN__PLAN_BEGIN_IN_16, TARN__PLAN_WIDEST,
+    TARN__PLAN_LONGEST};
+
+enum {
+  QUICK_KEYS = sizeof quick_keys / sizeof *quick_keys,
+  // From here on, going through lists takes too long, and so does looking at
+  // more ranges than so many for all and for each item.
+  MANY_ITEMS = 8192,
+  MANY_LOOKS = 1 << 22,
+  LOOKS_PER_ITEM = 64,
+};
+
+static tarn_status try_quick(trial *t) {
+  return try_orders(t, quick_keys, QUICK_KEYS, QUICK_KEYS, suits_list(t->in));
+}
+
+// What an order costs is not known before, so there is a plan to begin with.
+static tarn_status try_many(trial *t) {
+  t->most_looks = MANY_LOOKS + t->in->item_count * LOOKS_PER_ITEM;
+  TARN__TRY(tarn__plan_one_pass(t->in, t->plan.best));
+  *t->plan.height = tarn__plan_instance_height(t->in, t->plan.best);
+  if (is_done(t)) return TARN_OK;
+  return try_orders(t, quick_keys, QUICK_KEYS, QUICK_KEYS, false);
+}
+
 tarn_status tarn__plan_quick(const tarn__plan_instance *in,
                              uint64_t *out_offsets, uint64_t *out_height) {
-  static const tarn__plan_sort_key keys[] = {
-      TARN__PLAN_LARGEST, TARN__PLAN_BEGIN_IN_16, TARN__PLAN_WIDEST,
-      TARN__PLAN_LONGEST};
   uint64_t height = in->item_count == 0 ? 0 : UINT64_MAX;
   trial t = {.in = in,
              .target = in->bound,
+             .most_looks = UINT64_MAX,
              .plan = {.best = out_offsets, .height = &height}};
-  enum { KEYS = sizeof keys / sizeof *keys };
   *out_height = 0;
   if (is_done(&t)) return TARN_OK;
-  tarn_status status = try_orders(&t, keys, KEYS, KEYS, suits_list(in));
+  tarn_status status =
+      in->item_count < MANY_ITEMS ? try_quick(&t) : try_many(&t);
   tarn__plan_memory_free(&t.memory);
   if (status == TARN_OK) *out_height = height;
   return status;

@@ -34,7 +34,7 @@ tarn_status tarn_pool_account(tarn_pool *pool, uint32_t counters) {
   }
   tarn__front_enter(pool);
   if (pool->stats.counters != counters) {
-    tarn__step_layout_drop(pool);
+    tarn__steps_forget(pool);
     (void)tarn__lanes_empty(pool);  // they may have to stay so
   }
   tarn_status status = account_locked(pool, counters);

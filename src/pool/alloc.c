@@ -1,6 +1,6 @@
 // The front: every request passes here.
 //
-//   expected ─► its place                                     (step_layout.h)
+//   expected ─► its place                                           (steps.h)
 //   else check ─► find a piece ─► count ─► order behind its last stream
 //                                                                   (take.c)
 #include "pool/take.h"
@@ -9,24 +9,38 @@ _Static_assert(sizeof(void *) == sizeof(tarn_addr),
                "the pointer of a block is its address");
 
 // Serves the request if the learned step expects it next.
-static inline bool take_if_expected(tarn_pool *pool,
+static inline bool take_if_expected(tarn_pool *pool, tarn__pool_steps *steps,
                                     const tarn__pool_note *what,
                                     tarn_block *out_block) {
-  if (!tarn__take_is_expected(pool->cursor.at, what)) return false;
-  tarn__take_expected(pool, out_block);
+  if (!tarn__step_is(steps->cursor.at, what)) return false;
+  tarn__take_expected(pool, steps, out_block);
   return true;
 }
 
+// Of a step that is followed, if it is what comes next. Where threads are
+// followed by themselves, each of them takes the lock, and the sums are up to
+// date.
+static bool take_in_step(tarn_pool *pool, const tarn__pool_note *what,
+                         tarn_block *out_block) {
+  tarn__pool_steps *steps = tarn__steps_mine(pool);
+  bool taken = take_if_expected(pool, steps, what, out_block) ||
+               (tarn__steps_turn(steps) &&
+                take_if_expected(pool, steps, what, out_block));
+  if (taken && pool->threads.apart) tarn__steps_settle(pool, steps);
+  return taken;
+}
+
 // The request may be expected after all: by a step that begins here, or after
-// events that occurred early. If not, it is a miss.
+// events that occurred early or are late.
 static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
                             tarn_block *out_block) {
-  tarn__step_cursor_settle(pool);
-  if (tarn__recorder_is_due(&pool->recorder)) tarn__step_layout_install(pool);
-  tarn__step_cursor_skip(&pool->cursor);
-  if (take_if_expected(pool, what, out_block)) return true;
-  tarn__step_cursor_miss(pool);
-  return false;
+  if (tarn__steps_are_quiet(pool)) return false;
+  tarn__pool_steps *steps =
+      tarn__steps_seek(pool, tarn__steps_mine(pool), what, true);
+  if (steps == NULL) return false;
+  tarn__take_expected(pool, steps, out_block);
+  if (pool->threads.apart) tarn__steps_settle(pool, steps);
+  return true;
 }
 
 // From the lane of this thread, which is the block's home if another way has to
@@ -75,13 +89,11 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   }
   tarn__pool_lane *home = NULL;
   tarn__biased_lock_enter(&pool->lock);
-  bool served = take_if_expected(pool, &what, out_block) ||
+  bool served = take_in_step(pool, &what, out_block) ||
                 take_in_lane(pool, &what, &home, out_block) ||
+                take_unexpected(pool, &what, out_block) ||
                 (what.serial == 0 &&
-                 tarn__take_plain(pool, size, align, tag, home, out_block)) ||
-                (tarn__step_cursor_turn(&pool->cursor) &&
-                 take_if_expected(pool, &what, out_block)) ||
-                take_unexpected(pool, &what, out_block);
+                 tarn__take_plain(pool, size, align, tag, home, out_block));
   if (!served) {
     tarn__pool_request request = request_of(pool, &what);
     request.lane = tarn__lane_number(home);
@@ -96,7 +108,8 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
 static __attribute__((noinline)) tarn_status take_plain(
     tarn_pool *pool, size_t size, size_t align, tarn_tag tag,
     tarn_block *out_block, tarn__owner_slot *slot) {
-  bool taken = tarn__take_plain(pool, size, align, tag, NULL, out_block);
+  bool taken = tarn__steps_are_quiet(pool) &&
+               tarn__take_plain(pool, size, align, tag, NULL, out_block);
   tarn__biased_lock_leave_owned(slot);
   return taken ? TARN_OK : take_any(pool, size, align, NULL, tag, out_block);
 }
@@ -121,7 +134,7 @@ static inline tarn_status take(tarn_pool *pool, size_t size, size_t align,
     return take_shared(pool, size, align, stream, tag, out_block);
   }
   tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-  if (!take_if_expected(pool, &what, out_block)) {
+  if (!take_if_expected(pool, &pool->steps, &what, out_block)) {
     return take_plain(pool, size, align, tag, out_block, slot);
   }
   tarn__biased_lock_leave_owned(slot);

@@ -40,7 +40,8 @@ typedef struct tarn__pool_arena {
   tarn__pool_regions regions;
   tarn__pool_moves moves;  // of pages of the regions
   tarn__pool_segments segments;
-  const tarn__pool_step_layout *layout;  // that stands on it; NULL: no layout
+  size_t grounds;      // of layouts of steps
+  size_t ground_cuts;  // nodes that are set aside for their ends
   tarn_list sleepers;
 } tarn__pool_arena;
 

@@ -445,8 +445,8 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
   tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_pool *pool = self->base.pool;
   bool drops = (how & TARN__TRIM_KEEP_LAYOUT) == 0;
-  if (drops && self->layout != NULL && pool->stats.reserved_bytes > target) {
-    tarn__step_layout_drop(pool);
+  if (drops && self->grounds != 0 && pool->stats.reserved_bytes > target) {
+    tarn__steps_park(pool);
   }
   tarn_status first = TARN_OK;
   if (self->range_size != 0) {
@@ -495,8 +495,8 @@ static tarn__pool_extent *find_open(tarn__pool_extents *zone, size_t size,
 // much, or where it cannot, it is dropped.
 static bool drops_layout(tarn__pool_arena *self,
                          const tarn__pool_request *request) {
-  bool drops = self->layout != NULL && !request->keeps_layout;
-  if (drops) tarn__step_layout_drop(self->base.pool);
+  bool drops = self->grounds != 0 && !request->keeps_layout;
+  if (drops) tarn__steps_park(self->base.pool);
   return drops;
 }
 

@@ -27,7 +27,7 @@
 
 enum {
   GRANULE = 512,
-  DEFAULT_STEPS = 4096,  // laying out more takes too long
+  DEFAULT_STEPS = 65536,  // the recorder has room for one step of so many
 };
 
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;
@@ -383,20 +383,19 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
 
 // --- layouts of steps ------------------------------------------------------
 //
-// A layout is one extent in the zone of large blocks. When it is dropped, it is
-// cut up into its live blocks and holes.
+// Their ground is one extent in the zone of large blocks. When it is given up,
+// it is cut up into live blocks and holes.
 
 // Two cuts for each piece that may be out, at most.
-static size_t cuts_of(const tarn__pool_step_layout *layout) {
-  return layout->count * 2;
+static size_t cuts_of(const tarn__pool_step_ground *ground) {
+  return ground->most * 2;
 }
 
-static size_t layout_nodes(const tarn__pool_arena *self, int zone) {
-  bool has_it = self->layout != NULL && zone == TARN__ARENA_ZONES - 1;
-  return has_it ? cuts_of(self->layout) : 0;
+static size_t ground_nodes(const tarn__pool_arena *self, int zone) {
+  return zone == TARN__ARENA_ZONES - 1 ? self->ground_cuts : 0;
 }
 
-static tarn__pool_extents *zone_of_layouts(tarn__pool_arena *self) {
+static tarn__pool_extents *zone_of_grounds(tarn__pool_arena *self) {
   return &self->zones[TARN__ARENA_ZONES - 1];
 }
 
@@ -424,10 +423,10 @@ static void make_way(tarn__pool_arena *self, size_t size) {
   (void)tarn__arena_trim(&self->base, target, 0);
 }
 
-static tarn_status take_for_layout(tarn__pool_arena *self,
+static tarn_status take_for_ground(tarn__pool_arena *self,
                                    const tarn__pool_request *request,
                                    tarn__pool_extent **out) {
-  tarn__pool_extents *zone = zone_of_layouts(self);
+  tarn__pool_extents *zone = zone_of_grounds(self);
   tarn__pool_request own = *request;
   uint64_t last = 0;
   tarn__pool_arena_need need = {zone, request->size, &own, .sparing = false};
@@ -441,35 +440,34 @@ static tarn_status take_for_layout(tarn__pool_arena *self,
   }
   if (status != TARN_OK) return status;
   assert(*out != NULL);
-  // Another thread may have installed one during the call of the device.
-  bool fits = last == 0 || last == request->serial;
-  if (fits && self->layout == NULL) return TARN_OK;
+  if (last == 0 || last == request->serial) return TARN_OK;
   (void)tarn__extents_give(zone, *out, last);
   return no_place(request->size);
 }
 
-static tarn_status install_layout(tarn__pool_strategy *strategy,
-                                  const tarn__pool_request *request,
-                                  tarn__pool_step_layout *layout) {
+static tarn_status raise_ground(tarn__pool_strategy *strategy,
+                                const tarn__pool_request *request,
+                                tarn__pool_step_ground *ground) {
   tarn__pool_arena *self = self_of(strategy);
-  tarn__pool_extents *zone = zone_of_layouts(self);
+  tarn__pool_extents *zone = zone_of_grounds(self);
   tarn__pool_extent *e = NULL;
-  // A layout replaces the memory that the steps used until now: without as much
-  // idle memory it would be additional memory.
+  // It replaces the memory that the steps used until now: without as much idle
+  // memory it would be additional memory.
   size_t idle = idle_bytes(self);
   if (request->size > idle &&
       !tarn__arena_may_grow(self, 0, request->size - idle)) {
     return no_place(request->size);
   }
-  if (!tarn__extents_set_aside(zone, cuts_of(layout))) return TARN_E_NOMEM;
-  tarn_status status = take_for_layout(self, request, &e);
+  if (!tarn__extents_set_aside(zone, cuts_of(ground))) return TARN_E_NOMEM;
+  tarn_status status = take_for_ground(self, request, &e);
   if (status != TARN_OK) {
-    tarn__extents_release_aside(zone, cuts_of(layout));
+    tarn__extents_release_aside(zone, cuts_of(ground));
     return status;
   }
-  self->layout = layout;
-  layout->home = e;
-  layout->address = e->offset;
+  self->grounds++;
+  self->ground_cuts += cuts_of(ground);
+  ground->home = e;
+  ground->address = e->offset;
   return TARN_OK;
 }
 
@@ -477,7 +475,7 @@ static tarn_status install_layout(tarn__pool_strategy *strategy,
 // for it, the host waits for the stream.
 static void open_rest(tarn__pool_arena *self, tarn__pool_extent *e,
                       uint64_t serial) {
-  tarn__pool_extents *zone = zone_of_layouts(self);
+  tarn__pool_extents *zone = zone_of_grounds(self);
   if (!tarn__arena_prepare(zone, serial)) {
     (void)!tarn_stream_join(NULL, serial);
     serial = 0;
@@ -489,7 +487,7 @@ static void open_rest(tarn__pool_arena *self, tarn__pool_extent *e,
 // Returns the rest after it, or NULL.
 static tarn__pool_extent *cut_out(tarn__pool_arena *self, tarn__pool_extent *e,
                                   tarn__pool_piece *piece, uint64_t serial) {
-  tarn__pool_extents *zone = zone_of_layouts(self);
+  tarn__pool_extents *zone = zone_of_grounds(self);
   size_t size = piece->size + self->padding;
   tarn__pool_extent *own = e;
   if (piece->address > e->offset) {
@@ -501,17 +499,16 @@ static tarn__pool_extent *cut_out(tarn__pool_arena *self, tarn__pool_extent *e,
   return size < own->size ? tarn__row_cut(zone, own, own->offset + size) : NULL;
 }
 
-static void drop_layout(tarn__pool_strategy *strategy,
-                        const tarn__pool_step_layout *layout) {
+static void drop_ground(tarn__pool_strategy *strategy,
+                        tarn__pool_step_ground *ground) {
   tarn__pool_arena *self = self_of(strategy);
-  tarn__pool_extent *rest = layout->home;
-  self->layout = NULL;
-  tarn__extents_release_aside(zone_of_layouts(self), cuts_of(layout));
-  for (size_t i = 0; i < layout->count && rest != NULL; i++) {
-    tarn__pool_piece *piece = layout->pieces[i];
-    if (piece->live) rest = cut_out(self, rest, piece, layout->serial);
-  }
-  if (rest != NULL) open_rest(self, rest, layout->serial);
+  tarn__pool_extent *rest = ground->home;
+  self->grounds--;
+  self->ground_cuts -= cuts_of(ground);
+  tarn__extents_release_aside(zone_of_grounds(self), cuts_of(ground));
+  for (size_t i = 0; i < ground->count; i++)
+    rest = cut_out(self, rest, ground->strangers[i], ground->serial);
+  if (rest != NULL) open_rest(self, rest, ground->serial);
 }
 
 static size_t granule(const tarn__pool_strategy *strategy) {
@@ -543,13 +540,6 @@ static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
 
 // --- the invariants --------------------------------------------------------
 
-static size_t live_on_layout(const tarn__pool_arena *self) {
-  size_t live = 0;
-  for (size_t i = 0; i < self->layout->count; i++)
-    live += self->layout->pieces[i]->live ? 1 : 0;
-  return live;
-}
-
 static tarn_status broken(const char *what, size_t is, size_t should_be) {
   return tarn__fail(TARN_E_CORRUPT, "arena_pool: %s is %zu, should be %zu",
                     what, is, should_be);
@@ -565,7 +555,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     const tarn__pool_extents *zone = &self->zones[i];
     size_t count = 0;
-    size_t nodes = sleepers[i] * TARN__SLEEP_NODES + layout_nodes(self, i);
+    size_t nodes = sleepers[i] * TARN__SLEEP_NODES + ground_nodes(self, i);
     TARN__TRY(tarn__extents_check(zone, &count));
     if (zone->set_aside != nodes) {
       return broken("nodes set aside", zone->set_aside, nodes);
@@ -573,7 +563,9 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
     taken += count;
   }
   size_t should_be = strategy->live - self->direct;
-  if (self->layout != NULL) should_be = should_be - live_on_layout(self) + 1;
+  if (self->grounds != 0) {
+    should_be = should_be - tarn__steps_live(strategy->pool) + self->grounds;
+  }
   return taken == should_be ? TARN_OK
                             : broken("extents taken", taken, should_be);
 }
@@ -595,8 +587,8 @@ const tarn__pool_strategy_type tarn__arena_pool = {
     .end_wake = tarn__arena_end_wake,
     .trim = tarn__arena_trim,
     .reserve = tarn__arena_reserve,
-    .install_layout = install_layout,
-    .drop_layout = drop_layout,
+    .raise_ground = raise_ground,
+    .drop_ground = drop_ground,
     .granule = granule,
     .survey = survey,
     .visit_memory = visit_memory,

@@ -364,7 +364,7 @@ tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,
         "arena_pool: sleep needs a device with address ranges: %s has none",
         tarn_device_name(self->base.pool->supply.device));
   }
-  if (self->layout != NULL) tarn__step_layout_drop(self->base.pool);
+  if (self->grounds != 0) tarn__steps_park(self->base.pool);
   tarn_list_init(&n.list);
   if (!gather(&n) || !set_aside(&n)) {
     forget_all(&n.list);

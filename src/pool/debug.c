@@ -36,7 +36,7 @@ static tarn_status set(tarn_pool *pool, const tarn_pool_debug_options *o) {
     if (fresh == NULL) return TARN_E_NOMEM;
   }
   tarn__front_enter(pool);
-  tarn__step_layout_drop(pool);
+  tarn__steps_forget(pool);
   (void)tarn__lanes_empty(pool);
   tarn__pool_debug *debug = adopt(pool, fresh);
   debug->flags = 0;

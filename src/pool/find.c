@@ -151,11 +151,9 @@ static tarn_status find_around(tarn_pool *pool, tarn_addr address,
     *out_piece = NULL;
     if (!tarn__ordered_catch_up(pieces)) return TARN_E_NOMEM;
   }
-  const tarn__pool_step_layout *layout = pool->cursor.layout;
   *out_piece = tarn__ordered_find(&pieces->order, address);
   if (has(*out_piece, address)) return TARN_OK;
-  tarn__pool_piece *laid_out =
-      layout != NULL ? tarn__step_layout_around(layout, address) : NULL;
+  tarn__pool_piece *laid_out = tarn__steps_around(pool, address);
   *out_piece = has(laid_out, address) ? laid_out : NULL;
   return TARN_OK;
 }

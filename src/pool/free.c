@@ -1,6 +1,6 @@
 // The front: every free passes here.
 //
-//   expected ─► its place is free again                       (step_layout.h)
+//   expected ─► its place is free again                             (steps.h)
 //   else check ─► order behind its first stream, and behind others that use it
 //   ─► count ─► back to the strategy that owns the piece
 #include <assert.h>
@@ -79,9 +79,8 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   }
   // A place on the layout is its stream's.
-  if (tarn__step_layout_has(pool->cursor.layout, piece) && serial != 0 &&
-      serial != first) {
-    tarn__step_layout_drop(pool);
+  if (piece->planned && serial != 0 && serial != first) {
+    tarn__steps_break(pool, piece);
   }
   // The host has seen the end of its own uses, not of earlier ones, nor of
   // those of other streams.
@@ -91,18 +90,17 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     tarn__keep_first(&ordered, end_uses(pool, piece, stream, &last));
   }
   pool->stats.frees++;
-  uint64_t noted = tarn__front_noted(pool, piece);
-  if (noted != 0 && pool->cursor.layout == NULL) {
-    tarn__recorder_free(&pool->recorder, noted, serial, piece->requested);
-  }
+  tarn__steps_note_free(pool, piece, serial);
   TARN__TRY(piece->marks == 0 ? tarn__front_give(pool, piece, last)
                               : tarn__debug_give(pool, piece, last));
   return ordered;
 }
 
 // Whether this is what the learned step expects next.
-static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
-  const tarn__pool_step_event *e = pool->cursor.at;
+static inline bool give_expected(tarn__pool_steps *steps, freed what,
+                                 uint64_t serial) {
+  tarn__pool_step_cursor *cursor = &steps->cursor;
+  const tarn__pool_step_event *e = cursor->at;
   if (e->serial != (serial | TARN__STEP_FREE)) return false;
   tarn__pool_piece *piece = e->piece;
   const tarn_block *block = what.block;
@@ -112,7 +110,7 @@ static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
                                   piece->address == block->address;
   if (!same || !piece->live) return false;
   piece->live = false;
-  pool->cursor.at = e + 1;
+  cursor->at = e + 1;
   return true;
 }
 
@@ -128,7 +126,7 @@ static inline tarn__pool_piece *find_plain(const tarn_pool *pool, freed what) {
   }
   // Each of these is hardly ever so, and all of them cost two branches.
   int marked = piece->resizing | piece->captured | piece->noticed |
-               piece->deferred | piece->marks;
+               piece->deferred | piece->planned | piece->marks;
   uint64_t others =
       piece->waits_on | piece->uses.first | (uint64_t)(uintptr_t)piece->sleeper;
   bool is_plain = marked == 0 && others == 0 && piece->owner == pool->current;
@@ -146,16 +144,16 @@ static inline bool give_plain(tarn_pool *pool, freed what) {
   tarn__pool_piece was = {.requested = piece->requested,
                           .tag = piece->tag,
                           .counted = piece->counted,
-                          .noted = piece->noted};
+                          .noted = piece->noted,
+                          .noted_own = piece->noted_own,
+                          .by = piece->by};
   open_lane(pool, piece);
   if (!strategy->type->give_now(strategy, piece)) return false;
   pool->stats.frees++;
   strategy->live--;
   piece->live = false;
   tarn__front_count_dead(pool, &was);
-  if (was.noted != 0) {
-    tarn__recorder_free(&pool->recorder, was.noted, 0, was.requested);
-  }
+  tarn__steps_note_free(pool, &was, 0);
   return true;
 }
 
@@ -166,12 +164,17 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   tarn__biased_lock_enter(&pool->lock);
-  bool given = give_expected(pool, what, serial) ||
+  tarn__pool_steps *steps = tarn__steps_mine(pool);
+  bool given = give_expected(steps, what, serial) ||
                (serial == 0 && give_plain(pool, what));
   if (!given) {
-    tarn__step_cursor_settle(pool);
-    tarn__step_cursor_skip(&pool->cursor);
+    tarn__steps_skip(pool, steps);
+    given = give_expected(steps, what, serial);
+  }
+  if (!given) {
     status = free_locked(pool, what, stream, serial);
+  } else if (pool->threads.apart) {
+    tarn__steps_settle(pool, steps);
   }
   tarn__front_leave(pool);
   if (status != TARN_E_INVALID) return status;
@@ -216,7 +219,8 @@ static inline tarn_status give(tarn_pool *pool, freed what,
                                tarn_stream *stream) {
   tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
   if (slot == NULL) return give_shared(pool, what, stream);
-  if (!give_expected(pool, what, 0)) return give_owned(pool, what, slot);
+  if (!give_expected(&pool->steps, what, 0))
+    return give_owned(pool, what, slot);
   tarn__biased_lock_leave_owned(slot);
   return TARN_OK;
 }

@@ -104,8 +104,8 @@ static void forget(tarn_pool *pool) {
     tarn_list_del(&strategy->node);
     tarn__strategy_destroy(strategy);
   }
-  tarn__step_layout_forget(pool->cursor.layout);
-  tarn__recorder_deinit(&pool->recorder);
+  tarn__steps_deinit(&pool->steps);
+  tarn__step_threads_deinit(&pool->threads);
   tarn__strategy_destroy(pool->current);
   tarn__ordered_deinit(&pool->pieces.order);
   tarn__pieces_deinit(&pool->pieces);
@@ -189,9 +189,7 @@ tarn_status tarn__front_create(tarn_place place,
   if (pool == NULL) return TARN_E_NOMEM;
   pool->generation = tarn__os_generation();
   pool->stats.struct_size = sizeof pool->stats;
-  pool->cursor = (tarn__pool_step_cursor){.at = &tarn__never_comes,
-                                          .settled = &tarn__never_comes};
-  tarn__recorder_restart(&pool->recorder, 0);
+  tarn__steps_init(&pool->steps);
   tarn__biased_lock_init(&pool->lock);
   pool->stats.counters = TARN_COUNT_DEFAULT;
   tarn__on_full_init(&pool->on_full);
@@ -230,7 +228,7 @@ static tarn_status leave_own_memory(tarn_pool *pool) {
     return TARN_OK;
   }
   tarn__front_enter(pool);
-  tarn__step_layout_drop(pool);
+  tarn__steps_forget(pool);
   do {
     found = (tarn__pool_survey){.idle = 0};
     strategy->type->survey(strategy, &found);
@@ -259,8 +257,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   (void)tarn__debug_flush(pool);
   (void)tarn__lanes_empty(pool);
   tarn__pool_strategy *old = pool->current;
-  tarn__step_layout_drop(pool);
-  tarn__recorder_restart(&pool->recorder, 0);
+  tarn__steps_forget(pool);
   pool->current = strategy;
   pool->kept = 0;  // the old strategy had to keep it
   tarn__front_note_change(pool, TARN_POOL_EVENT_SWITCH, 0, 0);
@@ -311,7 +308,7 @@ static tarn_status check_piece(const tarn_pool *pool,
   if (!inside) {
     return fail_piece(piece, "exceeds its memory");
   }
-  bool idle = tarn__step_layout_has(pool->cursor.layout, piece) && !piece->live;
+  bool idle = piece->planned && !piece->live;
   if (!idle && tarn__front_at(pool, piece->address) != piece) {
     return fail_piece(piece, "is not in the index");
   }
@@ -352,7 +349,7 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   size_t live = pool->current->live;
   out->reserved_bytes += pool->current->held;
   TARN__TRY(pool->current->type->check(pool->current, &out->idle));
-  TARN__TRY(tarn__step_layout_check(&pool->cursor, &out->idle));
+  TARN__TRY(tarn__steps_check(pool, &out->idle));
   tarn_list *node = NULL;
   tarn_list_for_each (node, &pool->replaced) {
     tarn__pool_strategy *old = tarn_list_entry(node, tarn__pool_strategy, node);

@@ -25,7 +25,7 @@ static const size_t MOST_LEASED = (size_t)64 << 20;
 bool tarn__lanes_turn(tarn_pool *pool) {
   tarn__pool_lanes *lanes = &pool->lanes;
   if (lanes->begun || lanes->last == tarn__seats) return lanes->begun;
-  tarn__step_cursor_settle(pool);
+  tarn__steps_settle(pool, &pool->steps);
   uint64_t now = pool->stats.allocs + pool->stats.frees;
   lanes->turns = now - lanes->last_at <= CLOSE ? lanes->turns + 1 : 0;
   lanes->last = tarn__seats;

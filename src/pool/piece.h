@@ -84,6 +84,8 @@ struct tarn__pool_piece {
   bool noticed : 1;   // of which nobody told the pool: a graph's until the end
                       // of all graphs
   bool deferred : 1;  // and freed; live until that takes effect
+  bool planned : 1;   // |home| is the layout of a step (step_layout.h)
+  bool stranger : 1;  // likewise, and the present layout does not have it
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
@@ -100,8 +102,12 @@ struct tarn__pool_piece {
   struct tarn__pool_piece
       *next;  // in a list of the owner's, or of unused pieces
   union {
-    uint64_t noted;     // by which the recorder knows its request; 0: it does
-                        // not
+    struct {
+      uint32_t noted;           // by which the pool's recorder knows its
+                                // request, the lower bits; 0: it does not
+      uint32_t noted_own : 28;  // likewise that of the thread which took it
+      uint32_t by : 4;          // the number of that thread; 0: it has none
+    };
     uint64_t taken_on;  // in a pool for captures: serial of the stream that it
                         // is for
   };
@@ -109,6 +115,11 @@ struct tarn__pool_piece {
   struct tarn__pool_sleeper *sleeper;  // the owner's own while the block that
                                        // is out sleeps; else NULL
 };
+
+// No recorder knows the request of its block.
+static inline void tarn__piece_unnote(tarn__pool_piece *piece) {
+  piece->noted = piece->noted_own = piece->by = 0;
+}
 
 // The generation, while another thread may change it; and the change.
 static inline uint32_t tarn__piece_generation(const tarn__pool_piece *piece) {

@@ -140,8 +140,7 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
   } while (!tarn__piece_leave_home(piece));  // a new size is not a lane's
   TARN__TRY(tarn__capture_admit_resize(pool, piece, serial));
   if (piece->sleeper != NULL) return refuse_sleeping(piece);
-  if (tarn__step_layout_has(pool->cursor.layout, piece))
-    tarn__step_layout_drop(pool);
+  if (piece->planned) tarn__steps_break(pool, piece);
   piece->resizing = true;
   size_t usable = tarn__debug_usable(piece);
   bool dressed = piece->marks != 0;

@@ -14,7 +14,8 @@
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot.h"
-#include "pool/step_layout.h"
+#include "pool/step_threads.h"
+#include "pool/steps.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
 #include "tarn/pool.h"
@@ -56,11 +57,11 @@ struct tarn_pool {
   _Atomic(tarn__pool_debug *) debug;
 
   tarn__biased_lock lock;  // guards all below, and every strategy behind it
-  tarn__pool_step_cursor cursor;
+  tarn__pool_steps steps;  // of all threads together
+  tarn__pool_step_threads threads;
   tarn__pool_strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pool_pieces pieces;
-  tarn__pool_recorder recorder;
   size_t aligns;     // the alignment of all allocations so far
   size_t pending;    // bytes that are on their way from or to the device
   size_t credit;     // bytes to grow by before the free memory is queried again
@@ -111,8 +112,8 @@ static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
 // Takes the lock. The statistics lack what lanes have counted.
 static inline void tarn__front_reenter(tarn_pool *pool) {
   tarn__biased_lock_enter(&pool->lock);
-  if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
-    tarn__step_cursor_settle(pool);
+  if (!tarn__steps_are_settled(&pool->steps)) {
+    tarn__steps_settle(pool, &pool->steps);
   }
 }
 
@@ -131,7 +132,7 @@ static inline void tarn__front_leave(tarn_pool *pool) {
 // device or the caller is told to look again.
 static inline void tarn__front_wait(tarn_pool *pool) {
   tarn__biased_lock_wait(&pool->lock, &pool->returned);
-  tarn__step_cursor_settle(pool);
+  tarn__steps_settle(pool, &pool->steps);
 }
 
 // The short way in: where nothing is wrong and the lock is this thread's own.
@@ -148,10 +149,42 @@ static inline bool tarn__front_keeps(const tarn_pool *pool) {
   return pool->capture != TARN__CAPTURE_OPEN;
 }
 
-// By which the recorder knows the piece's request; 0: it does not.
-static inline uint64_t tarn__front_noted(const tarn_pool *pool,
-                                         const tarn__pool_piece *piece) {
-  return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
+// What this thread's requests and frees are followed with.
+static inline tarn__pool_steps *tarn__steps_mine(tarn_pool *pool) {
+  return pool->threads.apart ? tarn__steps_of_thread(pool) : &pool->steps;
+}
+
+// Whether there is nothing to seek for a request: no step is followed, and none
+// can begin or be learned here. Then steps need not be asked.
+static inline bool tarn__steps_are_quiet(const tarn_pool *pool) {
+  const tarn__pool_steps *steps = &pool->steps;
+  const tarn__pool_recorder *recorder = &steps->recorder;
+  if (pool->current->steps == 0) return true;
+  if (steps->cursor.layout != NULL || pool->threads.count > 1) return false;
+  size_t live = pool->stats.live_bytes;
+  bool begins = live <= steps->base || live < steps->least ||
+                steps->waited < TARN__STEPS_BETWEEN;
+  bool looks = recorder->count - steps->window >= recorder->room &&
+               steps->count == 0 && recorder->room != 0;
+  return !begins && !looks && !tarn__recorder_is_due(recorder);
+}
+
+// Steps number |i| of the pool, the common ones first; NULL: there are no more,
+// or none with that number.
+static inline tarn__pool_steps *tarn__steps_number(const tarn_pool *pool,
+                                                   size_t i) {
+  if (i == 0) return (tarn__pool_steps *)(uintptr_t)&pool->steps;
+  return i <= pool->threads.count ? pool->threads.of[i - 1].steps : NULL;
+}
+
+// What is live on the ground of all steps.
+static inline size_t tarn__steps_live(const tarn_pool *pool) {
+  size_t live = 0;
+  for (size_t i = 0; i <= pool->threads.count; i++) {
+    const tarn__pool_steps *steps = tarn__steps_number(pool, i);
+    live += steps != NULL ? steps->ground.blocks : 0;
+  }
+  return live;
 }
 
 // What the limit leaves for the pool's own memory; SIZE_MAX: no limit.

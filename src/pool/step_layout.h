@@ -1,24 +1,29 @@
-// step_layout.h - memory in which the blocks of a step have fixed places.
+// step_layout.h - the places of a step's blocks, in memory that is kept for
+// them.
 //
-// A step that the recorder has found to repeat is laid out once, in one
-// contiguous part of the strategy's memory. From then on an expected request
-// gets the place that is kept for it, without a search, a cut or a join:
+// A step that the recorder has found to repeat is laid out once. From then on
+// an expected request gets the place that is kept for it, without a search, a
+// cut or a join:
 //
 //   events   a+ b+ b- c+ a- c- │ a+ ...
-//                 ▲ at
-//   memory  [ a     | b        ]
+//                 ▲ at                          (steps.h: the cursor)
+//   ground  [ a     | b        ]
 //           [       | c   |    ]       b and c are never there together
 //
-// An unexpected request is served by the strategy; the step continues when the
-// expected event arrives. So the live blocks are always among the blocks that
-// the step has at the cursor, and these do not overlap. A free may come early;
-// the cursor then skips it.
+// A pool may know several steps, of which it does one at a time. Their layouts
+// lie over each other in one contiguous part of the strategy's memory, their
+// ground:
 //
-// A layout can be dropped at any time: its live blocks become blocks of the
-// strategy, the rest becomes a hole.
+//   ground  [ a     | b        ]       events a+ b+ b- c+ a- c-
+//           [ d  | e       | f ]       events d+ e+ f+ f- d- e-
+//
+// A layout without ground is a plan: what it knows is the order of requests and
+// the offset of each. With ground, each place has a piece. Ground can be given
+// up at any time: what is live on it becomes blocks of the strategy, the rest
+// becomes holes.
 //
 // All blocks of a layout belong to one stream, and are freed on it or by the
-// host. The pool's lock guards the layout.
+// host. The pool's lock guards layouts and ground.
 #ifndef TARN_POOL_STEP_LAYOUT_H_
 #define TARN_POOL_STEP_LAYOUT_H_
 
@@ -28,90 +33,191 @@
 
 // Two of them share a line of the cache.
 typedef struct tarn__pool_step_event {
-  size_t size;      // as asked for
-  uint64_t serial;  // of the stream; of a free with the bit below
+  size_t size;      // as asked for, of requests
+  uint64_t serial;  // of the stream; of a free with the bits below
   tarn__pool_piece *piece;
-  uint32_t align;  // as asked for
+  uint32_t align;  // as asked for, or TARN__STEP_BLOCKED
   uint16_t tag;
-  bool is_plain;  // a request of the host's, of any alignment, untagged
+  bool is_plain;  // a request of the host's, of any alignment, untagged, that
+                  // is not blocked
 } tarn__pool_step_event;
 
-// No stream has it.
+// No request has that alignment.
+#define TARN__STEP_BLOCKED UINT32_MAX
+
+// No stream has them. The second: the place is blocked, and its free is none
+// that the step expects.
 #define TARN__STEP_FREE (UINT64_C(1) << 63)
+#define TARN__STEP_BARRED (UINT64_C(1) << 62)
 
 static inline bool tarn__step_is_free(const tarn__pool_step_event *event) {
   return (event->serial & TARN__STEP_FREE) != 0;
 }
 
-typedef struct tarn__pool_step_layout {
-  tarn__pool_strategy *owner;
-  void *home;  // the owner's own
+typedef struct tarn__pool_step_place {
+  size_t offset;
+  size_t size;   // with padding
+  size_t reach;  // the highest end of this place and all before it
+  size_t requested;
+  tarn_tag tag;
+  uint32_t align;    // as asked for
+  uint32_t request;  // its event
+  uint32_t release;  // likewise
+  bool lost;         // another thread frees it, at any time
+  bool across;       // it lives across the end of the step
+} tarn__pool_step_place;
+
+typedef struct tarn__pool_steps tarn__pool_steps;
+
+// Memory of a strategy on which layouts lie.
+typedef struct tarn__pool_step_ground {
+  tarn__pool_strategy *owner;  // NULL: there is none
+  void *home;                  // the owner's own
   uint64_t serial;
   tarn_addr address;
   size_t size;
-  tarn__pool_piece **pieces;  // by address
+  size_t padding;  // behind each piece
+  size_t most;     // pieces that may be live on it at once
+  size_t room;     // strangers at most
+  size_t blocks;   // pieces that are live, as far as events are counted
+  // Pieces that are live and that the present layout does not expect to be
+  // live, by address: strangers. While the ground is given up, all that are
+  // live. Room for |most|.
+  tarn__pool_piece **strangers;
   size_t count;
+} tarn__pool_step_ground;
+
+typedef struct tarn__pool_step_layout {
+  tarn__pool_steps *steps;  // among which it is
+  uint64_t serial;
+  size_t size;
+  size_t align;
+  size_t count;                   // of the places
+  tarn__pool_step_place *places;  // by offset
+  tarn__pool_piece **pieces;      // of the places; NULL: it has no ground
   tarn__pool_step_event
-      *events;  // a step, and behind it an event that never occurs
+      *events;         // a step, and behind it an event that never occurs
+  uint32_t *place_of;  // by event
   size_t event_count;
-  uint64_t rounds;  // complete steps so far
+  size_t first;         // the first request among the events
+  size_t across;        // blocks that live across the end of the step
+  size_t across_bytes;  // of them
+  size_t blocked;       // places that strangers take up
+  uint64_t digest;      // of the events
+  uint64_t rounds;      // complete steps so far
 } tarn__pool_step_layout;
 
-// The position in the step. Events that were served are counted later, all at
-// once: tarn__step_cursor_settle.
-typedef struct tarn__pool_step_cursor {
-  const tarn__pool_step_event *at;       // the event expected next; never NULL
-  const tarn__pool_step_event *settled;  // events served from here on ...
-  uint64_t turns;  // ... and through the end so often is not counted
-  size_t missed;   // requests that were not expected, of this step
-  tarn__pool_step_layout
-      *layout;  // NULL: no layout is installed, and |at| never occurs
-} tarn__pool_step_cursor;
-
 extern const tarn__pool_step_event tarn__never_comes;
+
+// A layout of the step that the recorder has just heard, without ground.
+//
+// Lifetime:     tarn__step_layout_forget.
+// TARN_FULL     too little of it can be laid out.
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__step_layout_make(
+    const tarn_pool *pool, const tarn__pool_recorder *recorder, size_t granule,
+    tarn__pool_step_layout **out_layout);
+
+// Frees the host memory of a layout without ground; NULL is allowed.
+void tarn__step_layout_forget(tarn__pool_step_layout *layout);
+
+// Puts a piece on each place, on ground that is large enough. False: no host
+// memory.
+TARN_MUST_CHECK bool tarn__step_layout_dress(
+    tarn_pool *pool, tarn__pool_step_layout *layout,
+    const tarn__pool_step_ground *ground);
+
+// Takes the pieces away after the ground was given up: those that are live are
+// the strategy's own.
+void tarn__step_layout_undress(tarn_pool *pool, tarn__pool_step_layout *layout);
+
+// Whether event |at|, a request, is this one, blocked or not.
+bool tarn__step_layout_matches(const tarn__pool_step_layout *layout,
+                               const tarn__pool_step_event *at,
+                               const tarn__pool_note *what);
+
+// The place of the event.
+static inline tarn__pool_step_place *tarn__step_place_of(
+    const tarn__pool_step_layout *layout, const tarn__pool_step_event *at) {
+  return &layout->places[layout->place_of[at - layout->events]];
+}
+
+static inline bool tarn__step_place_is_plain(
+    const tarn__pool_step_layout *layout, const tarn__pool_step_place *place) {
+  return layout->serial == 0 && place->align == 0 && place->tag == 0;
+}
+
+static inline const tarn__pool_step_event *tarn__step_layout_end(
+    const tarn__pool_step_layout *layout) {
+  return layout->events + layout->event_count;
+}
+
+// The pieces that begin below |address|.
+size_t tarn__step_layout_below(const tarn__pool_step_layout *layout,
+                               tarn_addr address);
 
 // The piece of the live block that contains |address|, or NULL.
 tarn__pool_piece *tarn__step_layout_around(const tarn__pool_step_layout *layout,
                                            tarn_addr address);
 
-// Frees the host memory of a layout; NULL is allowed.
-void tarn__step_layout_forget(tarn__pool_step_layout *layout);
+// The piece that starts at |address|: the live one, or any; NULL: none does.
+tarn__pool_piece *tarn__step_layout_at(const tarn__pool_step_layout *layout,
+                                       tarn_addr address);
 
-// Adds the pieces that are not out to |*idle|, and checks the invariants.
-TARN_MUST_CHECK tarn_status
-tarn__step_layout_check(const tarn__pool_step_cursor *cursor, size_t *idle);
+// Whether the step has the place of |piece| live just before |at|.
+bool tarn__step_layout_expects(const tarn__pool_step_layout *layout,
+                               const tarn__pool_step_event *at,
+                               const tarn__pool_piece *piece);
 
-// Whether |piece| belongs to the layout.
-static inline bool tarn__step_layout_has(const tarn__pool_step_layout *layout,
-                                         const tarn__pool_piece *piece) {
-  return layout != NULL && piece->home == layout;
+// Whether a request is what |e| expects. An invalid request is never expected.
+// Most requests are plain, and that saves three comparisons.
+static inline bool tarn__step_is(const tarn__pool_step_event *e,
+                                 const tarn__pool_note *what) {
+  if (e->size != what->size) return false;
+  bool plain = what->serial == 0 && what->align == 0 && what->tag == 0;
+  return plain ? e->is_plain
+               : e->serial == what->serial && e->align == what->align &&
+                     e->tag == what->tag;
 }
 
-// Installs a layout for the step that the recorder has just seen, in memory of
-// the present strategy, which may release the lock. If there is no memory, or
-// too little of the step can be laid out, nothing changes.
-void tarn__step_layout_install(tarn_pool *pool);
+// --- strangers --------------------------------------------------------------
+//
+// Blocks that are live on the ground although the present layout has other
+// blocks there, or none: blocks of another layout that lived on, and blocks
+// that are freed later than planned. As long as they are live, places under
+// them are blocked: a request that is expected there is served beside the
+// ground. So the events of a blocked place match nothing.
+//
+//   ground  [ a     | b  (live)  ]    of the step before
+//           [ d  | e       | f   ]    d is free to use, e and f are blocked
 
-// Drops the layout: live pieces become the strategy's own. The strategy needs
-// no memory for that, and this cannot fail. Without a layout, the recorder
-// forgets what it has learned.
-void tarn__step_layout_drop(tarn_pool *pool);
+// Whether there is room for |more| of them.
+static inline bool tarn__strangers_fit(const tarn__pool_step_ground *ground,
+                                       size_t more) {
+  return more <= ground->room - ground->count;
+}
 
-// Counts the events served since the last time.
-void tarn__step_cursor_settle(tarn_pool *pool);
+// Adds |piece|, which is live on |ground| and no stranger, and blocks places of
+// |layout|, the present one or NULL. There is room.
+void tarn__strangers_add(tarn__pool_step_ground *ground,
+                         tarn__pool_step_layout *layout,
+                         tarn__pool_piece *piece);
 
-// If the step is at its end, begins it anew. False: it is not.
-bool tarn__step_cursor_turn(tarn__pool_step_cursor *cursor);
+// Takes |piece| out, which is not live any more.
+void tarn__strangers_remove(tarn__pool_step_ground *ground,
+                            tarn__pool_step_layout *layout,
+                            tarn__pool_piece *piece);
 
-// Skips expected events that occurred early. Counts all served events.
-void tarn__step_cursor_skip(tarn__pool_step_cursor *cursor);
+// The present layout is |to| after |from|; NULL: none. What is live of |from|
+// becomes a stranger. False: there is no room for so many, and nothing has
+// changed.
+bool tarn__strangers_exchange(tarn__pool_step_ground *ground,
+                              tarn__pool_step_layout *from,
+                              tarn__pool_step_layout *to);
 
-// A request came that was not expected. Too many of them: the program does
-// something else now, and the layout is dropped.
-void tarn__step_cursor_miss(tarn_pool *pool);
-
-// The piece that starts at |address|: the live one, or the last known one.
-tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
+// Checks that just the places under strangers are blocked, and their order.
+TARN_MUST_CHECK tarn_status tarn__strangers_check(
+    const tarn__pool_step_ground *ground, const tarn__pool_step_layout *layout);
 
 // --- step offsets -----------------------------------------------------------
 //
@@ -127,6 +233,10 @@ typedef struct tarn__pool_lifetime {
   size_t align;   // a power of two
   uint32_t from;  // the event that takes it
   uint32_t to;    // the event that frees it; another than |from|
+  // The caller's own: another thread frees it, and that was the how manieth of
+  // those.
+  bool is_lost;
+  uint32_t lost;
   size_t offset;  // the answer
 } tarn__pool_lifetime;
 

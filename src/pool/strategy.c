@@ -136,13 +136,14 @@ tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece) {
 // A place of the step layout stays its piece's: the block is only uncounted.
 tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
                              uint64_t serial) {
-  if (!tarn__step_layout_has(pool->cursor.layout, piece)) {
+  if (!piece->planned) {
     tarn__front_set_aside(pool, piece, serial);
     return tarn__front_send_home(pool, piece);
   }
   tarn__front_count_dead(pool, piece);
   piece->owner->live--;
   piece->live = false;
+  tarn__steps_freed(piece);
   return TARN_OK;
 }
 

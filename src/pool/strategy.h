@@ -182,17 +182,17 @@ struct tarn__pool_strategy_type {
   // the strategy keeps no idle memory.
   tarn_status (*reserve)(tarn__pool_strategy *strategy, size_t size);
 
-  // NULL unless |steps| is set: see step_layout.h. Finds room for a layout, of
-  // the size of |request|, and sets its home and address. The memory must be
-  // unused or the request's stream's.
-  tarn_status (*install_layout)(tarn__pool_strategy *strategy,
-                                const tarn__pool_request *request,
-                                tarn__pool_step_layout *layout);
+  // NULL unless |steps| is set: see step_layout.h. Finds room for layouts, of
+  // the size of |request|, and sets home and address of |ground|. The memory
+  // must be unused or the request's stream's.
+  tarn_status (*raise_ground)(tarn__pool_strategy *strategy,
+                              const tarn__pool_request *request,
+                              tarn__pool_step_ground *ground);
 
-  // The end of that: pieces of the layout that are out become its own, all else
-  // is free. Cannot fail.
-  void (*drop_layout)(tarn__pool_strategy *strategy,
-                      const tarn__pool_step_layout *layout);
+  // The end of that: the strangers, which are all that is live there, become
+  // its own, all else is free. Cannot fail.
+  void (*drop_ground)(tarn__pool_strategy *strategy,
+                      tarn__pool_step_ground *ground);
 
   // The unit of the sizes of pieces.
   size_t (*granule)(const tarn__pool_strategy *strategy);

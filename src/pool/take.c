@@ -129,11 +129,12 @@ static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
     piece->taken_on = what->serial;
     return;
   }
-  bool heard = pool->current->steps != 0 && pool->cursor.layout == NULL &&
+  tarn__piece_unnote(piece);
+  bool heard = pool->current->steps != 0 && pool->steps.cursor.layout == NULL &&
                piece->owner == pool->current && piece->lane == 0 &&
                tarn__debug_of(pool) == NULL &&
                !tarn__front_counts(pool, TARN_COUNT_EVENTS);
-  piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
+  if (heard) tarn__steps_note(pool, what, piece);
 }
 
 void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,

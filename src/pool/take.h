@@ -1,7 +1,7 @@
 // take.h - the steps of a request (take.c), for one block (alloc.c) and for
 // requests with options or of several blocks (with.c).
 //
-//   expected ─► its place                                     (step_layout.h)
+//   expected ─► its place                                           (steps.h)
 //   else find a piece ─► order behind its last stream ─► count it
 #ifndef TARN_POOL_TAKE_H_
 #define TARN_POOL_TAKE_H_
@@ -52,26 +52,17 @@ void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
 tarn_status tarn__take_end(tarn_pool *pool, const tarn__pool_request *request,
                            bool noted, tarn_status why);
 
-// Whether the step expects this request at |e|. An invalid request is never
-// expected. Most requests are plain, and that saves three comparisons.
-static inline bool tarn__take_is_expected(const tarn__pool_step_event *e,
-                                          const tarn__pool_note *what) {
-  if (e->size != what->size) return false;
-  bool plain = what->serial == 0 && what->align == 0 && what->tag == 0;
-  return plain ? e->is_plain
-               : e->serial == what->serial && e->align == what->align &&
-                     e->tag == what->tag;
-}
-
-// Serves the event that the step expects now.
-static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
-  const tarn__pool_step_event *e = pool->cursor.at;
+// Serves the event that |steps| expect now.
+static inline void tarn__take_expected(tarn_pool *pool, tarn__pool_steps *steps,
+                                       tarn_block *out_block) {
+  tarn__pool_step_cursor *cursor = &steps->cursor;
+  const tarn__pool_step_event *e = cursor->at;
   tarn__pool_piece *piece = e->piece;
   uint32_t generation = piece->generation + 1;
   if (generation == 0) generation = 1;  // 0: no block
   piece->generation = generation;
   piece->live = true;
-  pool->cursor.at = e + 1;
+  cursor->at = e + 1;
   *out_block = (tarn_block){.pool = pool,
                             .address = piece->address,
                             .size = piece->size,
@@ -89,10 +80,10 @@ static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
 
 // Each of these is hardly ever so, and all of them cost one branch.
 static inline bool tarn__take_is_plain(const tarn_pool *pool) {
-  uintptr_t layout = (uintptr_t)pool->cursor.layout;
+  uintptr_t layout = (uintptr_t)pool->steps.cursor.layout;
   uintptr_t debug = (uintptr_t)tarn__debug_of(pool);
   uint32_t events = pool->stats.counters & TARN_COUNT_EVENTS;
-  return (layout | debug | events | pool->flags) == 0;
+  return (layout | debug | events | pool->flags | pool->threads.apart) == 0;
 }
 
 // Not if the piece is larger than was asked for, or goes back to the device.
@@ -107,8 +98,7 @@ static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
   tarn__pool_strategy *strategy = pool->current;
   bool fits = align <= pool->natural_align && (align & (align - 1)) == 0 &&
               size != 0 && tag < pool->tag_count;
-  if (!fits || !tarn__take_is_plain(pool) || strategy->type->take_now == NULL ||
-      tarn__recorder_is_due(&pool->recorder)) {
+  if (!fits || !tarn__take_is_plain(pool) || strategy->type->take_now == NULL) {
     return false;
   }
   tarn__pool_piece *piece = strategy->type->take_now(strategy, size);
@@ -123,9 +113,10 @@ static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
   piece->live = true;
   tarn__front_count_live(pool, piece, false);
   tarn__front_describe(pool, piece, out_block);
+  tarn__piece_unnote(piece);
   if (strategy->steps != 0 && piece->lane == 0) {
     tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-    piece->noted = tarn__recorder_alloc(&pool->recorder, &what);
+    tarn__steps_note(pool, &what, piece);
   }
   return true;
 }

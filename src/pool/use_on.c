@@ -65,9 +65,8 @@ static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
     TARN__TRY(tarn__front_find_block(pool, "use_on", block, &piece));
     if (serial == 0) return TARN_OK;
   } while (!tarn__piece_leave_home(piece));  // streams decide about its free
-  if (tarn__step_layout_has(pool->cursor.layout, piece))
-    tarn__step_layout_drop(pool);
-  tarn__recorder_exclude(&pool->recorder, tarn__front_noted(pool, piece));
+  if (piece->planned) tarn__steps_break(pool, piece);
+  tarn__steps_exclude(pool, piece);
   return tarn__uses_add(&piece->uses, serial) ? TARN_OK : TARN_E_NOMEM;
 }
 

@@ -1,6 +1,6 @@
 // Requests with options, and several at once.
 //
-//   all expected ─► their places                              (step_layout.h)
+//   all expected ─► their places                                    (steps.h)
 //   else, block by block: find a piece ─► its stream behind the last one
 //                                      ─► fill it
 //   all there ─► count them       one is not ─► all go back
@@ -123,7 +123,7 @@ static void fill_request(const batch *b, hand *h) {
 static bool are_expected(const batch *b, const tarn__pool_step_event *e) {
   for (size_t i = 0; i < b->count; i++) {
     const hand *h = &b->hands[i];
-    if (h->request.zero || !tarn__take_is_expected(&e[i], &h->what)) {
+    if (h->request.zero || !tarn__step_is(&e[i], &h->what)) {
       return false;
     }
     bool used = h->options.user != NULL;
@@ -157,22 +157,30 @@ static const tarn__pool_step_event *next_of(
 // All served events are counted.
 static bool follow(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
-  if (pool->cursor.layout == NULL) return false;
-  if (!are_expected(b, next_of(&pool->cursor))) return false;
-  tarn__step_cursor_skip(&pool->cursor);
+  tarn__pool_steps *steps = tarn__steps_mine(pool);
+  if (steps->cursor.layout == NULL) return false;
+  if (!are_expected(b, next_of(&steps->cursor))) return false;
+  tarn__steps_skip(pool, steps);
   for (size_t i = 0; i < b->count; i++) {
-    tarn__take_expected(pool, &out_blocks[i]);
+    tarn__take_expected(pool, steps, &out_blocks[i]);
     set_user(pool, &b->hands[i], &out_blocks[i]);
   }
+  if (pool->threads.apart) tarn__steps_settle(pool, steps);
   return true;
 }
 
-// A step may begin just here.
-static bool begin_step(batch *b, tarn_block *out_blocks) {
-  tarn_pool *pool = b->pool;
-  if (!b->may_lay_out || !tarn__recorder_is_due(&pool->recorder)) return false;
-  tarn__step_layout_install(pool);
-  return follow(b, out_blocks);
+// A step may begin just here, or a request by itself may come out of order.
+// What is not found is a miss.
+static bool seek(batch *b, tarn_block *out_blocks) {
+  tarn__pool_steps *steps = tarn__steps_mine(b->pool);
+  const hand *h = &b->hands[0];
+  if (b->debugs || (!b->alone && steps->cursor.layout != NULL)) return false;
+  if (!h->request.zero) {
+    return tarn__steps_seek(b->pool, steps, &h->what, b->may_lay_out) != NULL &&
+           follow(b, out_blocks);
+  }
+  if (b->alone) tarn__steps_miss(b->pool, steps);
+  return false;
 }
 
 // --- in hand ---------------------------------------------------------------
@@ -382,7 +390,7 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
   size_t at = 0;
   tarn__biased_lock_enter(&pool->lock);
-  tarn__step_cursor_settle(pool);
+  tarn__steps_settle(pool, tarn__steps_mine(pool));
   if (!b->debugs && follow(b, out_blocks)) {
     tarn__front_leave(pool);
     return TARN_OK;
@@ -390,18 +398,17 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
   add_up(b);
   size_t reserved = pool->stats.reserved_bytes;
   tarn_status status = b->alone ? TARN_OK : check_sum(b);
-  if (status == TARN_OK && begin_step(b, out_blocks)) {
+  if (status == TARN_OK && seek(b, out_blocks)) {
     tarn__front_leave(pool);
     return TARN_OK;
   }
-  if (status == TARN_OK && b->alone) tarn__step_cursor_miss(pool);
   if (status == TARN_OK) status = take_all(b, &at);
   if (status != TARN_OK) {
     status = undo(b, reserved, status);
     return refuse(b, at, status);
   }
   for (size_t i = 0; i < b->count; i++) {
-    if (!b->alone) tarn__step_cursor_miss(pool);
+    if (!b->alone) tarn__steps_miss(pool, tarn__steps_mine(pool));
     enter(pool, &b->hands[i], &out_blocks[i]);
   }
   tarn__front_leave(pool);

@@ -203,10 +203,10 @@ static void play_steps(tarn_pool *pool, size_t steps, bool many) {
 TEST_LOOP(steps_are_learned_and_played, 2) {
   tarn_pool *pool = host_pool("arena_pool");
   play_steps(pool, 400, _i == 0);
-  ck_assert_ptr_nonnull(pool->cursor.layout);
-  uint64_t rounds = pool->cursor.layout->rounds;
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
+  uint64_t rounds = pool->steps.cursor.layout->rounds;
   play_steps(pool, 100, _i != 0);  // the other way is the same step
-  ck_assert_uint_ge(pool->cursor.layout->rounds, rounds + 99);
+  ck_assert_uint_ge(pool->steps.cursor.layout->rounds, rounds + 99);
   assert_ok(tarn__front_check(pool));
 }
 
@@ -222,7 +222,7 @@ TEST_LOOP(no_step_begins_where_one_of_them_must_not_wait_or_grow, 2) {
     assert_ok(tarn_pool_alloc_many(pool, options, 2, blocks));
     give_many(blocks, 2);
   }
-  ck_assert_ptr_null(pool->cursor.layout);
+  ck_assert_ptr_null(pool->steps.cursor.layout);
 }
 
 TEST_LOOP(a_failed_call_leaves_steps_alone, TEST_DEVICES) {
@@ -230,20 +230,20 @@ TEST_LOOP(a_failed_call_leaves_steps_alone, TEST_DEVICES) {
   tarn_block blocks[COUNT];
   arena_place at = open_arena_at(64 * MIB, _i, 0, "arena_pool");
   play_steps(at.pool, 400, false);
-  const tarn__pool_step_layout *layout = at.pool->cursor.layout;
-  const tarn__pool_step_event *next = at.pool->cursor.at;
-  uint64_t heard = at.pool->recorder.count;
+  const tarn__pool_step_layout *layout = at.pool->steps.cursor.layout;
+  const tarn__pool_step_event *next = at.pool->steps.cursor.at;
+  uint64_t heard = at.pool->steps.recorder.count;
   uint64_t rounds = layout->rounds;
   ck_assert_ptr_nonnull(layout);
   for (size_t wrong = 0; wrong < COUNT; wrong++) {
     describe(options, wrong);
     ck_assert_int_ne(tarn_pool_alloc_many(at.pool, options, COUNT, blocks),
                      TARN_OK);
-    ck_assert_ptr_eq(at.pool->cursor.layout, layout);
-    ck_assert_ptr_eq(at.pool->cursor.at, next);
+    ck_assert_ptr_eq(at.pool->steps.cursor.layout, layout);
+    ck_assert_ptr_eq(at.pool->steps.cursor.at, next);
     ck_assert_uint_eq(layout->rounds, rounds);
-    ck_assert_uint_eq(at.pool->cursor.missed, 0);
-    ck_assert_uint_eq(at.pool->recorder.count, heard);
+    ck_assert_uint_eq(at.pool->steps.cursor.missed, 0);
+    ck_assert_uint_eq(at.pool->steps.recorder.count, heard);
   }
   play_steps(at.pool, 10, false);
   ck_assert_uint_ge(layout->rounds, rounds + 9);

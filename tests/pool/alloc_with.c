@@ -123,8 +123,8 @@ TEST(steps_have_pointers_too) {
     give(a);
     give(b);
   }
-  ck_assert_ptr_nonnull(pool->cursor.layout);
-  ck_assert_uint_gt(pool->cursor.layout->rounds, 100);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
+  ck_assert_uint_gt(pool->steps.cursor.layout->rounds, 100);
   assert_ok(tarn__front_check(pool));
   give(kept);
 }
@@ -141,8 +141,8 @@ TEST(steps_serve_requests_with_flags) {
     give(a);
     give(b);
   }
-  ck_assert_ptr_nonnull(pool->cursor.layout);
-  ck_assert_uint_eq(pool->cursor.missed, 0);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
+  ck_assert_uint_eq(pool->steps.cursor.missed, 0);
 }
 
 // The pool may grow for it as for any other.
@@ -155,11 +155,12 @@ TEST_LOOP(a_step_stays_where_the_pool_may_grow, 2) {
     give(a);
     give(b);
   }
-  const tarn__pool_step_layout *layout = pool->cursor.layout;
+  const tarn__pool_step_layout *layout = pool->steps.cursor.layout;
   ck_assert_ptr_nonnull(layout);
   tarn_block block =
       take_with(pool, stats_of(pool).reserved_bytes, NULL, flags[_i]);
-  ck_assert_ptr_eq(pool->cursor.layout, layout);
+  ck_assert_ptr_eq(pool->steps.layouts[0], layout);
+  ck_assert_ptr_nonnull(layout->pieces);
   give(block);
 }
 

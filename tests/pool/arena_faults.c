@@ -109,7 +109,7 @@ static void end(tarn_block *block) {
 static void play_step(void) {
   enum { REQUESTS = TARN__SLAB + 10, AT_ONCE = 20 };
   tarn_block blocks[AT_ONCE] = {0};
-  run.laid_out += run.pool->cursor.layout != NULL;
+  run.laid_out += run.pool->steps.cursor.layout != NULL;
   for (size_t i = 0; i < REQUESTS; i++) {
     size_t size = (i % 7 + 1) * 6000 + i;
     end(&blocks[i % AT_ONCE]);

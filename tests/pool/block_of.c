@@ -166,7 +166,7 @@ TEST(blocks_of_a_step_are_found) {
     }
     assert_not_in(out[1], out[1].address + 5);
   }
-  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
 }
 
 TEST(a_guard_is_no_part_of_a_block) {

@@ -47,7 +47,7 @@ TEST(a_thread_that_is_left_alone_has_none) {
   for (int i = 0; i < 1000; i++)
     take_and_give(pool);
   ck_assert_uint_eq(stats_of(pool).leased_peak_bytes, 0);
-  ck_assert_ptr_nonnull(pool->cursor.layout);  // its steps are learned
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);  // its steps are learned
   assert_ok(tarn__front_check(pool));
 }
 

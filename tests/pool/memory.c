@@ -402,12 +402,12 @@ TEST(steps_are_learned_in_it) {
     }
     give_many(blocks, 20);
   }
-  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
   assert_ok(tarn__front_check(pool));
   pool->decay.high = SLAB;
   tarn__decay_tend(pool);  // periods without any need: nothing can go back
   tarn__decay_tend(pool);
-  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
   tarn_block all = take(pool, SLAB - 4096);
   give(all);
   assert_ok(tarn_pool_decay(pool, 1));

@@ -45,7 +45,7 @@ static void play_step(void) {
 }
 
 static const tarn__pool_step_layout *layout(void) {
-  return at.pool->cursor.layout;
+  return at.pool->steps.cursor.layout;
 }
 
 static void learn(void) {
@@ -58,7 +58,7 @@ static void learn(void) {
 static void learn_until_due(void) {
   for (size_t i = 0; i < STEPS_TO_LEARN; i++) {
     play_step();
-    if (tarn__recorder_is_due(&at.pool->recorder)) return;
+    if (tarn__recorder_is_due(&at.pool->steps.recorder)) return;
   }
   ck_abort_msg("%s: nothing was learned", at.name);
 }

@@ -116,7 +116,7 @@ TEST(a_step_among_threads_keeps_its_bytes) {
   assert_ok(tarn__front_check(pool));
   for (size_t i = 0; i < 60; i++)
     play_step(i);
-  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);

@@ -138,7 +138,7 @@ TEST_LOOP(steps_that_are_played_are_seen, SCENES_ON_DEVICES) {
       require(tarn_pool_free(&blocks[i], NULL) == TARN_OK);
   }
   bool learns = strcmp(strategy_at(_i), "arena_pool") == 0;
-  ck_assert_int_eq(s.pool->cursor.layout != NULL, learns);
+  ck_assert_int_eq(s.pool->steps.cursor.layout != NULL, learns);
   tarn_trace *trace = trace_of(s.pool);
   check_state(s.pool, trace);
   tarn_trace_destroy(trace);

@@ -1,6 +1,7 @@
 // Layouts: no two spans that are there at once share a byte.
 #include "pool/step_layout.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/run.h"
@@ -38,6 +39,14 @@ static void require_apart(const tarn__pool_lifetime *a,
       a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
   for (uint32_t event = 0; event < events && !apart; event++)
     require(!is_there(a, event) || !is_there(b, event));
+}
+
+// Of spans that do not lie across the end.
+static void require_apart_in_time(const tarn__pool_lifetime *a,
+                                  const tarn__pool_lifetime *b) {
+  require(a->offset + a->size <= b->offset ||
+          b->offset + b->size <= a->offset || a->to <= b->from ||
+          b->to <= a->from);
 }
 
 static void require_sound(const tarn__pool_lifetime *spans, size_t count,
@@ -131,6 +140,39 @@ TEST(a_large_step_is_packed_closely) {
   assert_ok(tarn__step_offsets(spans, 2 * LAYERS, &size));
   require_sound(spans, 2 * LAYERS, size, events);
   ck_assert_uint_eq(size, LAYERS * 4096 + 8192);
+}
+
+// Without a clock, so that what is tried for so many is bounded by counting.
+TEST(as_many_as_a_step_may_have_are_packed) {
+  enum { COUNT = 65536, LIVE = 40 };
+  tarn__pool_lifetime *spans = calloc(COUNT, sizeof *spans);
+  ck_assert_ptr_nonnull(spans);
+  size_t live = 0;
+  size_t peak = 0;
+  for (uint32_t i = 0; i < COUNT; i++) {
+    uint32_t length = 2 * (uint32_t)(random_below(LIVE) + 1);
+    spans[i] = (tarn__pool_lifetime){.size = (random_below(64) + 1) * 512,
+                                     .align = 512,
+                                     .from = 2 * i,
+                                     .to = 2 * i + length + 1};
+  }
+  for (uint32_t event = 0; event < 2 * COUNT; event += 2) {
+    live = 0;
+    for (uint32_t i = event / 2; i + LIVE + 2 > event / 2; i--) {
+      live += spans[i].to > event ? spans[i].size : 0;
+      if (i == 0) break;
+    }
+    if (live > peak) peak = live;
+  }
+  size_t size = 0;
+  assert_ok(tarn__step_offsets(spans, COUNT, &size));
+  ck_assert_uint_ge(size, peak);
+  ck_assert_uint_le(size, peak + peak / 4);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t j = i + 1; j < COUNT && j <= i + LIVE + 1; j++)
+      require_apart_in_time(&spans[i], &spans[j]);
+  }
+  free(spans);
 }
 
 TEST(more_than_can_be_addressed_is_refused) {

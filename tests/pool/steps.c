@@ -43,7 +43,7 @@ static void play_step(void) {
 }
 
 static const tarn__pool_step_layout *layout(void) {
-  return at.pool->cursor.layout;
+  return at.pool->steps.cursor.layout;
 }
 
 static void play_many(void) {
@@ -371,6 +371,24 @@ TEST(steps_zero_learns_none) {
   }
   assert_ok(use_strategy(at.place, "arena_pool:steps=40"));
   learn();
+}
+
+// As many blocks as a step may have; of the last some are out together.
+TEST(steps_of_many_blocks_are_learned) {
+  enum { MANY = 65536, OUT = 16 };
+  open_on("cpu:0", false);
+  tarn_block many[OUT];
+  for (size_t step = 0; step < 6; step++) {
+    for (size_t i = 0; i < MANY; i++) {
+      if (i >= OUT) give(many[i % OUT]);
+      many[i % OUT] = take(at.pool, i * 40503 % MANY / 16 + 1);
+    }
+    give_many(many, OUT);
+  }
+  ck_assert_msg(layout() != NULL, "%s", tarn_last_error());
+  ck_assert_uint_eq(layout()->count, MANY);
+  ck_assert_uint_ge(layout()->rounds, 1);
+  assert_ok(tarn__front_check(at.pool));
 }
 
 TEST(impossible_requests_match_nothing) {

@@ -1,6 +1,7 @@
 // Steps that nearly repeat, against a naive model: at random a request more, a
-// free too early, too late, on another stream, a trim, a switch. Each block is
+// free too early, too late, by another thread, a trim, a switch. Each block is
 // filled with bytes of its own, which nothing may overwrite.
+#include <semaphore.h>
 #include <stdio.h>
 
 #include "arena_kit.h"
@@ -10,6 +11,7 @@
 enum {
   OPERATIONS = 1000000,
   TEMPLATE = 60,  // requests of a step
+  SHAPES = 4,     // of steps that take turns
   MOST_OUT = 400,
   WALK_EVERY = 500,
 };
@@ -28,20 +30,22 @@ typedef struct held {
 
 static uint64_t state;
 static tarn_pool *pool;
-static event step[2 * TEMPLATE];
+static event shapes[SHAPES][2 * TEMPLATE];
 static held slots[MOST_OUT];  // the first TEMPLATE: of the step
 static size_t live_bytes;
 static size_t live_blocks;
 static uint64_t allocs;
 static uint64_t frees;
 static uint64_t played;
+static const char *strategy;
+static size_t added;  // to each size
 
 static size_t random_below(size_t limit) {
   return next_random(&state) % limit;
 }
 
 // A random order of requests and frees; some blocks outlive the step.
-static void make_step(void) {
+static void make_step(event step[2 * TEMPLATE]) {
   size_t taken[TEMPLATE];
   size_t out = 0;
   size_t next = 0;
@@ -63,7 +67,7 @@ static void make_step(void) {
   event turned[2 * TEMPLATE];
   for (size_t i = 0; i < 2 * TEMPLATE; i++)
     turned[i] = step[(i + shift) % (2 * TEMPLATE)];
-  memcpy(step, turned, sizeof step);
+  memcpy(step, turned, sizeof turned);
 }
 
 // The ends of a block, which is where neighbours would write.
@@ -74,15 +78,14 @@ static void fill(const held *h) {
 
 static void verify(const held *h) {
   const unsigned char *bytes = bytes_of(h->block);
-  require(bytes[0] == h->mark && bytes[h->size / 2] == h->mark &&
-          bytes[h->size - 1] == h->mark);
+  expect(bytes[0] == h->mark && bytes[h->size / 2] == h->mark &&
+         bytes[h->size - 1] == h->mark);
 }
 
-static void take_into(held *h, size_t size) {
-  const tarn__pool_step_event *before = pool->cursor.at;
-  require(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
-  played += pool->cursor.at == before + 1;
-  require(h->block.size >= size);
+static void take_here(held *h, size_t size) {
+  expect(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
+  played += tarn__pieces_at(&pool->pieces, h->block.id)->planned;
+  expect(h->block.size >= size);
   h->size = size;
   h->mark = (unsigned char)random_below(256);
   h->out = true;
@@ -92,16 +95,83 @@ static void take_into(held *h, size_t size) {
   allocs++;
 }
 
-static void give_from(held *h) {
+static void give_here(held *h, size_t unused) {
+  (void)unused;
   verify(h);
   tarn_status status =
       random_below(2) ? tarn_pool_free(&h->block, NULL)
                       : tarn_pool_free_address(pool, h->block.address, NULL);
-  require(status == TARN_OK);
+  expect(status == TARN_OK);
   h->out = false;
   live_bytes -= h->size;
   live_blocks--;
   frees++;
+}
+
+// --- another thread ----------------------------------------------------------
+//
+// It does what this one tells it, while this one waits.
+
+typedef void work(held *h, size_t size);
+
+static struct {
+  pthread_t thread;
+  sem_t asked;
+  sem_t answered;
+  work *what;  // NULL: it ends
+  held *h;
+  size_t size;
+  bool runs;
+} other;
+
+static void *work_there(void *unused) {
+  (void)unused;
+  for (;;) {
+    sem_wait(&other.asked);
+    if (other.what == NULL) return NULL;
+    other.what(other.h, other.size);
+    sem_post(&other.answered);
+  }
+}
+
+static void begin_other(void) {
+  sem_init(&other.asked, 0, 0);
+  sem_init(&other.answered, 0, 0);
+  other.thread = start_thread(work_there, NULL);
+  other.runs = true;
+}
+
+static void end_other(void) {
+  other.what = NULL;
+  sem_post(&other.asked);
+  pthread_join(other.thread, NULL);
+  other.runs = false;
+}
+
+static void do_there(work *what, held *h, size_t size) {
+  other.what = what;
+  other.h = h;
+  other.size = size;
+  sem_post(&other.asked);
+  sem_wait(&other.answered);
+}
+
+// Every other slot of the second half is the other thread's. Each thread frees
+// some blocks of the other, and now and then any.
+static bool is_there(const held *h, bool frees_it) {
+  size_t slot = (size_t)(h - slots);
+  bool own = slot >= TEMPLATE / 2 && slot % 2 == 1;
+  bool crosses = frees_it && (slot % 5 == 3) != (random_below(1000) == 0);
+  return other.runs && own != crosses;
+}
+
+static void take_into(held *h, size_t size) {
+  size += added;
+  is_there(h, false) ? do_there(take_here, h, size) : take_here(h, size);
+}
+
+static void give_from(held *h) {
+  is_there(h, true) ? do_there(give_here, h, 0) : give_here(h, 0);
 }
 
 static void check_all(void) {
@@ -130,7 +200,7 @@ static void something_else(void) {
       require(tarn_pool_trim(pool, live_bytes / 2) == TARN_OK);
       break;
     case 1:
-      require(use_strategy(TARN_HOST, "arena_pool") == TARN_OK);
+      require(use_strategy(TARN_HOST, strategy) == TARN_OK);
       break;
     case 2:
     case 3:
@@ -152,7 +222,7 @@ static void something_else(void) {
 }
 
 // |noise|: how many of a thousand events bring something else.
-static size_t play(size_t noise) {
+static size_t play(const event step[2 * TEMPLATE], size_t noise) {
   size_t operations = 0;
   for (size_t i = 0; i < 2 * TEMPLATE; i++) {
     if (random_below(1000) < noise) something_else();
@@ -174,25 +244,78 @@ static void give_all(void) {
   }
 }
 
-TEST_LOOP(nearly_repeating_steps, 4) {
-  state = 0x9e3779b97f4a7c15u * (uint64_t)(_i + 1);
-  pool = host_pool("arena_pool");
+static void begin(int seed, const char *name) {
+  state = 0x9e3779b97f4a7c15u * (uint64_t)(seed + 1);
+  strategy = name;
+  pool = host_pool(strategy);
   tarn_pool_stats before = stats_of(pool);
   allocs = before.allocs;
   frees = before.frees;
+}
+
+static void end(int seed, size_t operations) {
+  assert_as_expected();
+  check_all();
+  printf("seed %d: %zu operations, %llu requests played\n", seed, operations,
+         (unsigned long long)played);
+  ck_assert_uint_gt(played, operations / 20);
+}
+
+TEST_LOOP(nearly_repeating_steps, 4) {
+  begin(_i, "arena_pool");
   size_t operations = 0;
   while (operations < OPERATIONS / 4) {
-    make_step();
+    make_step(shapes[0]);
     size_t rounds = 10 + random_below(60);
     size_t noise = random_below(3) == 0 ? 0 : random_below(30);
     for (size_t i = 0; i < rounds; i++) {
-      operations += play(i > 12 ? noise : 0);
+      operations += play(shapes[0], i > 12 ? noise : 0);
       if (random_below(16) == 0) check_all();
     }
     give_all();
   }
-  check_all();
-  printf("seed %d: %zu operations, %llu requests played\n", _i, operations,
-         (unsigned long long)played);
-  ck_assert_uint_gt(played, operations / 20);
+  end(_i, operations);
+}
+
+// A shape is another from its middle on, or begins as another, or is new.
+static void make_shape(size_t shape) {
+  make_step(shapes[shape]);
+  if (shape == 0 || random_below(2) == 0) return;
+  memcpy(shapes[shape], shapes[shape - 1], sizeof shapes[shape]);
+  for (size_t i = random_below(TEMPLATE); i < 2 * TEMPLATE; i++)
+    if (shapes[shape][i].size > 0) shapes[shape][i].size += 512;
+}
+
+static size_t play_shapes(size_t most) {
+  size_t operations = 0;
+  while (operations < most) {
+    for (size_t i = 0; i < SHAPES; i++)
+      make_shape(i);
+    size_t rounds = 100 + random_below(200);
+    size_t shapes_played = 1 + random_below(SHAPES);
+    size_t noise = random_below(2) == 0 ? 0 : random_below(20);
+    bool ends = random_below(2) == 0;
+    for (size_t i = 0; i < rounds; i++) {
+      operations +=
+          play(shapes[random_below(shapes_played)], i > 40 ? noise : 0);
+      if (ends) give_all();
+      if (random_below(16) == 0) check_all();
+    }
+    give_all();
+  }
+  return operations;
+}
+
+TEST_LOOP(steps_of_several_shapes, 4) {
+  begin(_i + 4, "arena_pool");
+  end(_i + 4, play_shapes(OPERATIONS / 4));
+}
+
+TEST_LOOP(steps_of_two_threads, 4) {
+  begin(_i + 8, "arena_pool:slack=128M");  // plans of large blocks are loose
+  added = MIB;                             // no lane takes them
+  begin_other();
+  size_t operations = play_shapes(OPERATIONS / 16);
+  end_other();
+  end(_i + 8, operations);
 }

@@ -40,14 +40,14 @@ static void play_step(void) {
 TEST_SET_ON(a_training_step_is_learned, 0, serve_on) {
   stream = native(stream_on(device));
   tarn_pool *pool = pool_of_torch();
-  for (int i = 0; i < MOST_STEPS && pool->cursor.layout == NULL; i++)
+  for (int i = 0; i < MOST_STEPS && pool->steps.cursor.layout == NULL; i++)
     play_step();
-  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
   tarn_torch_stats before = stats_of_torch();
   play_step();
   play_step();
   tarn_torch_stats after = stats_of_torch();
-  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_ptr_nonnull(pool->steps.cursor.layout);
   ck_assert_uint_eq(after.allocs - before.allocs, 4 * BLOCKS);
   ck_assert_uint_eq(after.device_allocs, before.device_allocs);
   ck_assert_uint_eq(after.reserved, before.reserved);
