@@ -177,8 +177,8 @@ enum {
   // From here on, going through lists takes too long, and so does looking at
   // more ranges than so many for all and for each item.
   MANY_ITEMS = 8192,
-  MANY_LOOKS = 1 << 22,
-  LOOKS_PER_ITEM = 64,
+  MANY_LOOKS = 1 << 20,
+  LOOKS_PER_ITEM = 16,
 };
 
 static tarn_status try_quick(trial *t) {
