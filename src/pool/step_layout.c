@@ -29,6 +29,7 @@ typedef struct draft {
   size_t lost;   // of these: freed by other threads
   size_t size;   // of all, laid out
   size_t align;
+  uint64_t digest;
 } draft;
 
 // The stream with more votes than all others together; without one, any stream.
@@ -128,7 +129,7 @@ static size_t count_requests(const draft *d) {
   return count;
 }
 
-static tarn_status make_draft(draft *d) {
+static tarn_status list_spans(draft *d) {
   d->room = count_requests(d);
   d->span_of = tarn__host_array(d->period, sizeof *d->span_of);
   d->spans = tarn__host_array(d->room, sizeof *d->spans);
@@ -142,8 +143,24 @@ static tarn_status make_draft(draft *d) {
   size_t others = d->room - d->count;
   bool worth_it = d->count > 0 && d->count <= d->pool->current->steps &&
                   others <= d->count / 2;
-  return worth_it ? tarn__step_offsets(d->spans, d->count, &d->size)
-                  : TARN_FULL;
+  return worth_it ? TARN_OK : TARN_FULL;
+}
+
+static uint64_t mix(uint64_t digest, uint64_t value) {
+  digest = (digest ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+  return digest ^ digest >> 29;
+}
+
+// Of all that decides about the layout.
+static uint64_t digest_of(const draft *d) {
+  uint64_t digest = mix(1, d->period);
+  for (size_t i = 0; i < d->count; i++) {
+    const tarn__pool_lifetime *span = &d->spans[i];
+    uint64_t ends = (uint64_t)span->from << 32 | span->to;
+    digest = mix(digest, tarn__recorder_note(d->recorder, span->from)->key);
+    digest = mix(mix(digest, ends), span->is_lost);
+  }
+  return digest;
 }
 
 static void discard_draft(const draft *d) {
@@ -204,11 +221,6 @@ static void name_places(const draft *d, const tarn__pool_step_layout *layout) {
     d->spans[layout->places[i].request].size = i;
 }
 
-static uint64_t mix(uint64_t digest, uint64_t value) {
-  digest = (digest ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-  return digest ^ digest >> 29;
-}
-
 static tarn__pool_step_event event_of(const tarn__pool_heard *note) {
   size_t align = tarn__recorder_align(note);
   bool request = tarn__heard_is_request(note);
@@ -229,7 +241,6 @@ static void write_event(const draft *d, tarn__pool_step_layout *layout,
   tarn__pool_step_place *place = &layout->places[which];
   layout->events[at] = *event;
   layout->place_of[at] = which;
-  layout->digest = mix(mix(layout->digest, event->size), which);
   if (tarn__step_is_free(event)) {
     place->release = at;
   } else {
@@ -281,14 +292,15 @@ static bool take_memory(tarn__pool_step_layout *layout) {
 }
 
 static tarn_status make_layout(draft *d, tarn__pool_step_layout **out) {
-  TARN__TRY(make_draft(d));
+  TARN__TRY(tarn__step_offsets(d->spans, d->count, &d->size));
   tarn__pool_step_layout *layout = tarn__host_alloc(sizeof *layout);
   if (layout == NULL) return TARN_E_NOMEM;
   *layout = (tarn__pool_step_layout){.serial = d->serial,
                                      .size = d->size,
                                      .align = d->align,
                                      .count = d->count,
-                                     .event_count = d->count * 2};
+                                     .event_count = d->count * 2,
+                                     .digest = d->digest};
   if (!take_memory(layout)) {
     tarn__step_layout_forget(layout);
     return TARN_E_NOMEM;
@@ -308,9 +320,19 @@ static tarn_status make_layout(draft *d, tarn__pool_step_layout **out) {
   return TARN_OK;
 }
 
+static tarn__pool_step_layout *find_known(const draft *d,
+                                          const tarn__pool_steps_known *known) {
+  for (size_t i = 0; i < known->count; i++) {
+    tarn__pool_step_layout *layout = known->list[i];
+    if (layout->digest == d->digest && layout->count == d->count) return layout;
+  }
+  return NULL;
+}
+
 tarn_status tarn__step_layout_make(const tarn_pool *pool,
                                    const tarn__pool_recorder *recorder,
                                    size_t granule,
+                                   const tarn__pool_steps_known *known,
                                    tarn__pool_step_layout **out_layout) {
   draft d = {.pool = pool,
              .recorder = recorder,
@@ -318,7 +340,12 @@ tarn_status tarn__step_layout_make(const tarn_pool *pool,
              .period = recorder->period,
              .align = 1};
   *out_layout = NULL;
-  tarn_status status = make_layout(&d, out_layout);
+  tarn_status status = list_spans(&d);
+  if (status == TARN_OK) {
+    d.digest = digest_of(&d);
+    *out_layout = find_known(&d, known);
+    if (*out_layout == NULL) status = make_layout(&d, out_layout);
+  }
   discard_draft(&d);
   return status;
 }
@@ -333,7 +360,7 @@ static void put_piece(tarn__pool_step_layout *layout, size_t i,
   tarn__piece_set_address(piece, piece->base);
   piece->size = place->size - ground->padding;
   piece->requested = place->requested;
-  piece->tag = place->tag;
+  piece->tag = (uint16_t)place->tag;
   piece->owner = ground->owner;
   piece->home = layout;
   piece->planned = true;

@@ -103,20 +103,28 @@ typedef struct tarn__pool_step_layout {
   size_t across;        // blocks that live across the end of the step
   size_t across_bytes;  // of them
   size_t blocked;       // places that strangers take up
-  uint64_t digest;      // of the events
+  uint64_t digest;      // of what it was planned from
   uint64_t rounds;      // complete steps so far
+  uint64_t kept_at;     // of them, when another was turned away for it
 } tarn__pool_step_layout;
 
 extern const tarn__pool_step_event tarn__never_comes;
 
-// A layout of the step that the recorder has just heard, without ground.
+typedef struct tarn__pool_steps_known {
+  tarn__pool_step_layout *const *list;
+  size_t count;
+} tarn__pool_steps_known;
+
+// The layout of the step that the recorder has just heard: one of |known| if
+// that is the same, else a new one, without ground.
 //
-// Lifetime:     tarn__step_layout_forget.
+// Cost:         of tarn__step_offsets for a new one, else linear.
+// Lifetime:     a new one's: tarn__step_layout_forget.
 // TARN_FULL     too little of it can be laid out.
 // TARN_E_NOMEM  no host memory.
 TARN_MUST_CHECK tarn_status tarn__step_layout_make(
     const tarn_pool *pool, const tarn__pool_recorder *recorder, size_t granule,
-    tarn__pool_step_layout **out_layout);
+    const tarn__pool_steps_known *known, tarn__pool_step_layout **out_layout);
 
 // Frees the host memory of a layout without ground; NULL is allowed.
 void tarn__step_layout_forget(tarn__pool_step_layout *layout);

@@ -177,54 +177,42 @@ static size_t count_places(const tarn__pool_steps *steps) {
   return sum;
 }
 
-// Another stream's layouts cannot lie on the same ground.
-static void make_room(tarn_pool *pool, tarn__pool_steps *steps,
+// Those that have been done since one was last turned away for them stay: a
+// program that takes turns with more steps than there is room for would learn
+// each of them again and again.
+static bool stays(const tarn__pool_step_layout *layout) {
+  return layout->rounds > layout->kept_at;
+}
+
+static void keep_all(const tarn__pool_steps *steps) {
+  for (size_t i = 0; i < steps->count; i++)
+    steps->layouts[i]->kept_at = steps->layouts[i]->rounds;
+}
+
+// Another stream's layouts cannot lie on the same ground. False: those that are
+// known are in use.
+static bool make_room(tarn_pool *pool, tarn__pool_steps *steps,
                       const tarn__pool_step_layout *layout) {
   size_t most = pool->current->steps;
   while (steps->count > 0 && (steps->count == TARN__STEP_LAYOUTS ||
                               steps->layouts[0]->serial != layout->serial ||
-                              count_places(steps) + layout->count > most))
-    forget(pool, steps, steps->count - 1);
-}
-
-static tarn__pool_step_layout *find_equal(
-    const tarn__pool_steps *steps, const tarn__pool_step_layout *layout) {
-  for (size_t i = 0; i < steps->count; i++) {
-    tarn__pool_step_layout *other = steps->layouts[i];
-    if (other->digest == layout->digest && other->count == layout->count &&
-        other->size == layout->size && other->serial == layout->serial) {
-      return other;
+                              count_places(steps) + layout->count > most)) {
+    if (stays(steps->layouts[steps->count - 1])) {
+      keep_all(steps);
+      return false;
     }
+    forget(pool, steps, steps->count - 1);
   }
-  return NULL;
+  return true;
 }
 
-static tarn_status make(const tarn_pool *pool, tarn__pool_steps *steps,
-                        tarn__pool_step_layout **out) {
-  tarn__pool_strategy *owner = pool->current;
-  TARN__TRY(tarn__step_layout_make(pool, &steps->recorder,
-                                   owner->type->granule(owner), out));
-  (*out)->steps = steps;
-  return TARN_OK;
-}
-
-// Ground for the layout, which becomes the first of those that are known, or is
-// forgotten.
+// Ground for a new layout, which becomes the first of those that are known.
 static tarn_status admit(tarn_pool *pool, tarn__pool_steps *steps,
                          tarn__pool_step_layout *layout) {
-  tarn__pool_step_layout *known = find_equal(steps, layout);
-  if (known != NULL) {
-    tarn__step_layout_forget(layout);
-    tarn__steps_move_to_front(steps, known);
-    return tarn__steps_stand(pool, steps, known, true);
-  }
-  make_room(pool, steps, layout);
+  if (!make_room(pool, steps, layout)) return TARN_FULL;
   steps->put_off = 0;
-  tarn_status status = tarn__steps_stand(pool, steps, layout, true);
-  if (status != TARN_OK) {
-    tarn__step_layout_forget(layout);
-    return status;
-  }
+  layout->steps = steps;
+  TARN__TRY(tarn__steps_stand(pool, steps, layout, true));
   steps->layouts[steps->count++] = layout;
   tarn__steps_move_to_front(steps, layout);
   steps->changes++;
@@ -232,17 +220,31 @@ static tarn_status admit(tarn_pool *pool, tarn__pool_steps *steps,
   return TARN_OK;
 }
 
+// Finds or plans the layout of the step that is due, and ground for it.
+static tarn_status learn_layout(tarn_pool *pool, tarn__pool_steps *steps) {
+  tarn__pool_strategy *owner = pool->current;
+  tarn__pool_steps_known known = {steps->layouts, steps->count};
+  tarn__pool_step_layout *layout = NULL;
+  TARN__TRY(tarn__step_layout_make(
+      pool, &steps->recorder, owner->type->granule(owner), &known, &layout));
+  if (layout->steps != NULL) {
+    tarn__steps_move_to_front(steps, layout);
+    return tarn__steps_stand(pool, steps, layout, true);
+  }
+  tarn_status status = admit(pool, steps, layout);
+  if (status != TARN_OK) tarn__step_layout_forget(layout);
+  return status;
+}
+
 // Learns the step that is due, and begins it if the request does. Where that
 // fails, more evidence is wanted.
 static bool learn(tarn_pool *pool, tarn__pool_steps *steps,
                   const tarn__pool_note *what) {
   tarn__pool_recorder *recorder = &steps->recorder;
-  tarn__pool_step_layout *layout = NULL;
   uint64_t evidence = recorder->evidence;
   uint64_t more = evidence * 2 + recorder->period * FAILED_PERIODS;
   recorder->due = 0;  // for threads that enter while the lock is released
-  tarn_status status = make(pool, steps, &layout);
-  if (status == TARN_OK) status = admit(pool, steps, layout);
+  tarn_status status = learn_layout(pool, steps);
   if (status == TARN_E_STATE) return false;
   tarn__recorder_restart(recorder, status == TARN_OK ? evidence : more);
   // Not now: it is known, and gets ground where it begins.

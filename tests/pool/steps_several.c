@@ -187,6 +187,25 @@ TEST(all_together_have_as_many_blocks_as_a_step_may) {
   ck_assert_uint_eq(at.pool->steps.count, 2);
 }
 
+// One of three has no room. It does not push the others out time and again.
+TEST(steps_in_use_stay_where_there_is_no_room_for_more) {
+  at = open_arena_of(ARENA_CAPACITY, "cpu:0", "arena_pool:steps=150");
+  for (size_t i = 0; i < 600; i++) {
+    if (i == 300) count_anew();
+    play(random_below(3), 0);
+  }
+  ck_assert_uint_eq(at.pool->steps.count, 2);
+  ck_assert_uint_ge(planned, requests * 6 / 10);
+  ck_assert_uint_gt(at.pool->steps.recorder.evidence, 4096);
+  // Nothing else comes any more: then it is learned all the same.
+  for (size_t i = 0; i < 1000 && planned < requests; i++) {
+    count_anew();
+    play(3, 0);
+  }
+  ck_assert_uint_eq(planned, requests);
+  assert_ok(tarn__front_check(at.pool));
+}
+
 // The plans stay, and get ground again without being learned anew.
 TEST(what_was_learned_outlives_its_ground) {
   open_host();
