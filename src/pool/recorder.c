@@ -15,7 +15,7 @@ enum {
   MOST_ROOM = 1 << 18,  // two steps of 65,536 blocks
   LEAST_EVIDENCE = 512,
   MOST_EVIDENCE = 1 << 30,
-  ROOMS_HEARD = 2,     // the largest rings full of events without a period ...
+  ROOMS_HEARD = 2,     // the largest rings full of events for nothing ...
   ROOMS_RESTED = 32,   // ... after which so many are let pass
   SHORTEST_TOLD = 32,  // events between marks; after fewer there is none
   SURE = 4  // an event between sure marks is so many times the evidence
@@ -116,7 +116,15 @@ static bool set_room(tarn__pool_recorder *r, size_t room) {
 static void rest(tarn__pool_recorder *r) {
   drop_room(r);
   r->rest = (uint64_t)MOST_ROOM * ROOMS_RESTED;
+  r->vain = 0;
   tarn__recorder_restart(r, r->evidence);
+}
+
+// So many events have been heard for nothing. Those that repeat may yet be
+// enough for a step.
+static bool is_in_vain(const tarn__pool_recorder *r) {
+  return r->vain >= (uint64_t)MOST_ROOM * ROOMS_HEARD &&
+         r->matched < r->vain / 2;
 }
 
 // Whether to note events now. Without host memory none are noted.
@@ -125,12 +133,14 @@ static bool is_listening(tarn__pool_recorder *r) {
     r->rest--;
     return false;
   }
+  r->vain++;
   if (r->room == 0) return set_room(r, FIRST_ROOM);
-  uint64_t heard = r->count - r->first;
-  if (r->period != 0 || heard < r->room) return true;
-  if (r->room < MOST_ROOM) return set_room(r, r->room * 2);
-  if (heard >= (uint64_t)MOST_ROOM * ROOMS_HEARD) rest(r);
-  return r->rest == 0;
+  if (is_in_vain(r)) {
+    rest(r);
+    return false;
+  }
+  bool is_full = r->period == 0 && r->count - r->first >= r->room;
+  return !is_full || r->room == MOST_ROOM || set_room(r, r->room * 2);
 }
 
 // --- the period ------------------------------------------------------------

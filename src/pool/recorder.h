@@ -88,6 +88,7 @@ typedef struct tarn__pool_recorder {
   // live bytes at both its ends; 0: there is no period yet.
   uint64_t due;
   bool is_single;  // that step may not be the next as well
+  uint64_t vain;   // events that were heard, less those that steps served
   uint64_t rest;   // events that are let pass: nothing was found for long
   uint64_t mark;  // the event that began the present step, where the caller has
                   // said so; UINT64_MAX: it has not
@@ -133,6 +134,12 @@ void tarn__recorder_mark(tarn__pool_recorder *recorder, size_t live,
 
 // Forgets what has come between marks.
 void tarn__recorder_forget(tarn__pool_recorder *recorder);
+
+// A step that was learned has served so many events.
+static inline void tarn__recorder_earn(tarn__pool_recorder *recorder,
+                                       size_t events) {
+  recorder->vain -= events < recorder->vain ? events : recorder->vain;
+}
 
 // Whether the events up to now end a step that repeats.
 static inline bool tarn__recorder_is_due(const tarn__pool_recorder *recorder) {

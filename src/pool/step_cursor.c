@@ -66,6 +66,7 @@ bool tarn__steps_turn(tarn__pool_steps *steps) {
   cursor->missed = 0;
   layout->rounds++;
   steps->rounds++;
+  tarn__recorder_earn(&steps->recorder, layout->event_count);
   return true;
 }
 

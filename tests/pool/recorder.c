@@ -163,6 +163,25 @@ TEST(sizes_that_never_come_again_are_given_up) {
   ck_assert_uint_ne(steps_until_due(1000), 0);
 }
 
+// What is learned now and then, and serves next to nothing, is not worth it.
+static bool comes_to_rest(size_t served) {
+  for (size_t i = 0; i < 1000000 && recorder.rest == 0; i++) {
+    (void)taken(i + 1);
+    if (i % 1000 != 0) continue;
+    tarn__recorder_restart(&recorder, 0);
+    tarn__recorder_earn(&recorder, served);
+  }
+  return recorder.rest != 0;
+}
+
+TEST(steps_that_serve_little_are_given_up) {
+  ck_assert(comes_to_rest(16));
+}
+
+TEST(steps_that_serve_as_much_as_is_heard_are_not_given_up) {
+  ck_assert(!comes_to_rest(1000));
+}
+
 TEST(steps_of_many_events_are_found) {
   enum { EVENTS = 2 * 65536 };
   for (size_t round = 0; round < 4 && recorder.due == 0; round++) {
@@ -173,8 +192,7 @@ TEST(steps_of_many_events_are_found) {
   ck_assert_uint_eq(recorder.period, EVENTS);
 }
 
-// --- blocks that other threads free
-// --------------------------------------------
+// --- blocks that other threads free ------------------------------------------
 
 // One block of each step goes to another thread, which frees it after up to
 // |most| events more, as it happens.
