@@ -153,7 +153,7 @@ static inline bool give_plain(tarn_pool *pool, freed what) {
   strategy->live--;
   piece->live = false;
   tarn__front_count_dead(pool, &was);
-  tarn__steps_note_free(pool, &was, 0);
+  if ((was.noted | was.noted_own) != 0) tarn__steps_note_free(pool, &was, 0);
   return true;
 }
 
