@@ -133,6 +133,13 @@ static inline tarn__pool_piece *find_plain(const tarn_pool *pool, freed what) {
   return is_plain && tarn__piece_leave_home(piece) ? piece : NULL;
 }
 
+// By itself, so that its caller need not have all of |was| in memory.
+static __attribute__((noinline)) void note_free(tarn_pool *pool, uint64_t noted,
+                                                size_t requested) {
+  tarn__pool_piece was = {.notes = noted, .requested = requested};
+  tarn__steps_note_free(pool, &was, 0);
+}
+
 // The free of a plain request (take.h), likewise. False: it is not plain.
 static inline bool give_plain(tarn_pool *pool, freed what) {
   tarn__pool_strategy *strategy = pool->current;
@@ -144,16 +151,14 @@ static inline bool give_plain(tarn_pool *pool, freed what) {
   tarn__pool_piece was = {.requested = piece->requested,
                           .tag = piece->tag,
                           .counted = piece->counted,
-                          .noted = piece->noted,
-                          .noted_own = piece->noted_own,
-                          .by = piece->by};
+                          .notes = piece->notes};
   open_lane(pool, piece);
   if (!strategy->type->give_now(strategy, piece)) return false;
   pool->stats.frees++;
   strategy->live--;
   piece->live = false;
   tarn__front_count_dead(pool, &was);
-  if ((was.noted | was.noted_own) != 0) tarn__steps_note_free(pool, &was, 0);
+  if (was.notes != 0) note_free(pool, was.notes, was.requested);
   return true;
 }
 

@@ -108,6 +108,7 @@ struct tarn__pool_piece {
       uint32_t noted_own : 28;  // likewise that of the thread which took it
       uint32_t by : 4;          // the number of that thread; 0: it has none
     };
+    uint64_t notes;     // all three; 0: no recorder knows its request
     uint64_t taken_on;  // in a pool for captures: serial of the stream that it
                         // is for
   };
@@ -115,11 +116,6 @@ struct tarn__pool_piece {
   struct tarn__pool_sleeper *sleeper;  // the owner's own while the block that
                                        // is out sleeps; else NULL
 };
-
-// No recorder knows the request of its block.
-static inline void tarn__piece_unnote(tarn__pool_piece *piece) {
-  piece->noted = piece->noted_own = piece->by = 0;
-}
 
 // The generation, while another thread may change it; and the change.
 static inline uint32_t tarn__piece_generation(const tarn__pool_piece *piece) {

@@ -364,7 +364,7 @@ static void put_piece(tarn__pool_step_layout *layout, size_t i,
   piece->owner = ground->owner;
   piece->home = layout;
   piece->planned = true;
-  tarn__piece_unnote(piece);
+  piece->notes = 0;
   piece->waits_on = layout->serial;
 }
 

@@ -129,7 +129,7 @@ static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
     piece->taken_on = what->serial;
     return;
   }
-  tarn__piece_unnote(piece);
+  piece->notes = 0;
   bool heard = pool->current->steps != 0 && pool->steps.cursor.layout == NULL &&
                piece->owner == pool->current && piece->lane == 0 &&
                tarn__debug_of(pool) == NULL &&
