@@ -1,6 +1,7 @@
 // arena.h - arena_pool, for the files that make it up: arena_pool.c has the
-// blocks and the layouts of steps, arena_memory.c the memory that they are cut
-// out of, arena_sleep.c what becomes of blocks and memory while blocks sleep.
+// blocks, arena_ground.c the ground of steps, arena_memory.c the memory that
+// they are cut out of, arena_sleep.c what becomes of blocks and memory while
+// blocks sleep.
 #ifndef TARN_POOL_ARENA_H_
 #define TARN_POOL_ARENA_H_
 
@@ -44,6 +45,10 @@ typedef struct tarn__pool_arena {
   size_t ground_cuts;  // nodes that are set aside for their ends
   tarn_list sleepers;
 } tarn__pool_arena;
+
+static inline tarn__pool_arena *tarn__arena_of(tarn__pool_strategy *strategy) {
+  return (tarn__pool_arena *)(void *)strategy;  // the base is the first member
+}
 
 // The missing memory of a block, which has to be mapped.
 typedef struct tarn__pool_arena_need {
@@ -98,6 +103,16 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
                              unsigned how);
 
 tarn_status tarn__arena_reserve(tarn__pool_strategy *strategy, size_t size);
+
+// Likewise.
+tarn_status tarn__arena_raise_ground(tarn__pool_strategy *strategy,
+                                     const tarn__pool_request *request,
+                                     tarn__pool_step_ground *ground);
+void tarn__arena_drop_ground(tarn__pool_strategy *strategy,
+                             tarn__pool_step_ground *ground);
+
+// The nodes of |zone| that are set aside for grounds.
+size_t tarn__arena_ground_nodes(const tarn__pool_arena *self, int zone);
 
 // Sleeping and waking, as in the table of strategies.
 tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,

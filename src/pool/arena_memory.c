@@ -325,7 +325,7 @@ static tarn_status map_hole(tarn__pool_arena *self, size_t size) {
 }
 
 tarn_status tarn__arena_reserve(tarn__pool_strategy *strategy, size_t size) {
-  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   const size_t *held = &strategy->pool->stats.reserved_bytes;
   if (self->range_size == 0) {
     return tarn__segments_reserve(&self->segments, strategy,
@@ -442,7 +442,7 @@ static tarn_status trim_pages(tarn__pool_arena *self, size_t target,
 
 tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
                              unsigned how) {
-  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   tarn_pool *pool = self->base.pool;
   bool drops = (how & TARN__TRIM_KEEP_LAYOUT) == 0;
   if (drops && self->grounds != 0 && pool->stats.reserved_bytes > target) {

@@ -34,10 +34,6 @@ static const size_t DEFAULT_PAGE = (size_t)256 << 10;
 static const size_t DEFAULT_SMALL = (size_t)64 << 10;
 static const size_t MOST_NOW = SIZE_MAX / 8;  // no sum overflows up to there
 
-static tarn__pool_arena *self_of(tarn__pool_strategy *strategy) {
-  return (tarn__pool_arena *)(void *)strategy;  // the base is the first member
-}
-
 // --- beginning and end -----------------------------------------------------
 
 // What init alone needs to know.
@@ -114,7 +110,7 @@ static tarn_status adopt_ranges(tarn__pool_arena *self,
 
 static tarn_status init(tarn__pool_strategy *strategy,
                         tarn__pool_strategy_options *options) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   const tarn_pool *pool = strategy->pool;
   size_t granule =
       pool->natural_align > GRANULE ? pool->natural_align : GRANULE;
@@ -137,7 +133,7 @@ static tarn_status init(tarn__pool_strategy *strategy,
 }
 
 static void deinit(tarn__pool_strategy *strategy) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   tarn__arena_forget_sleepers(self);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__extents_deinit(&self->zones[i]);
@@ -193,7 +189,7 @@ static bool is_direct(const tarn__pool_piece *piece) {
 static tarn_status take(tarn__pool_strategy *strategy,
                         tarn__pool_request *request,
                         tarn__pool_piece **out_piece) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   size_t size = 0;
   TARN__TRY(round_size(self, request->size, &size));
   if (tarn__front_is_direct(strategy->pool, request->size)) {
@@ -227,7 +223,7 @@ static tarn_status take(tarn__pool_strategy *strategy,
 }
 
 static tarn__pool_piece *take_now(tarn__pool_strategy *strategy, size_t size) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   tarn_pool *pool = strategy->pool;
   const size_t granule = self->zones[0].granule;
   if (size > pool->sizes.largest || size > MOST_NOW) return NULL;
@@ -263,7 +259,7 @@ static tarn_status open_block(tarn__pool_strategy *strategy,
   if (sleeper == NULL) {
     *out_hole = tarn__extents_give(zone, e, serial);
   } else {
-    tarn__arena_end_sleeper(self_of(strategy), zone, e, sleeper, serial);
+    tarn__arena_end_sleeper(tarn__arena_of(strategy), zone, e, sleeper, serial);
   }
   return status;
 }
@@ -276,7 +272,7 @@ static tarn__pool_extents *zone_of_piece(tarn__pool_arena *self,
 
 static bool give_now(tarn__pool_strategy *strategy, tarn__pool_piece *piece) {
   if (is_direct(piece)) return false;
-  tarn__pool_extents *zone = zone_of_piece(self_of(strategy), piece);
+  tarn__pool_extents *zone = zone_of_piece(tarn__arena_of(strategy), piece);
   tarn__pool_extent *e = piece->home;
   __builtin_prefetch(e);
   tarn__freed_note(&strategy->pool->freed, piece);
@@ -287,15 +283,16 @@ static bool give_now(tarn__pool_strategy *strategy, tarn__pool_piece *piece) {
 
 static bool expect(tarn__pool_strategy *strategy, tarn__pool_piece *piece,
                    uint64_t serial) {
-  return tarn__arena_prepare(zone_of_piece(self_of(strategy), piece), serial);
+  return tarn__arena_prepare(zone_of_piece(tarn__arena_of(strategy), piece),
+                             serial);
 }
 
 static tarn_status give(tarn__pool_strategy *strategy,
                         tarn__pool_piece *piece) {
-  if (is_direct(piece)) return give_direct(self_of(strategy), piece);
+  if (is_direct(piece)) return give_direct(tarn__arena_of(strategy), piece);
   tarn__pool_extent *hole = NULL;
-  return open_block(strategy, piece, zone_of_piece(self_of(strategy), piece),
-                    &hole);
+  return open_block(strategy, piece,
+                    zone_of_piece(tarn__arena_of(strategy), piece), &hole);
 }
 
 // --- resizing --------------------------------------------------------------
@@ -339,7 +336,7 @@ static tarn_status fit(tarn__pool_arena *self, tarn__pool_extents *zone,
 static tarn_status resize(tarn__pool_strategy *strategy,
                           tarn__pool_request *request,
                           tarn__pool_piece *piece) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   bool alone = is_direct(piece);
   if (alone && request->size <= piece->size) return TARN_OK;
   if (alone || tarn__front_is_direct(strategy->pool, request->size)) {
@@ -371,7 +368,7 @@ static bool frees_memory(const tarn__pool_arena *self,
 
 static tarn_status let_go(tarn__pool_strategy *strategy,
                           tarn__pool_piece *piece) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   if (is_direct(piece)) return give_direct(self, piece);
   tarn__pool_extent *hole = NULL;
   tarn_status given =
@@ -381,144 +378,14 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
   return given;
 }
 
-// --- layouts of steps ------------------------------------------------------
-//
-// Their ground is one extent in the zone of large blocks. When it is given up,
-// it is cut up into live blocks and holes.
-
-// Two cuts for each piece that may be out, at most.
-static size_t cuts_of(const tarn__pool_step_ground *ground) {
-  return ground->most * 2;
-}
-
-static size_t ground_nodes(const tarn__pool_arena *self, int zone) {
-  return zone == TARN__ARENA_ZONES - 1 ? self->ground_cuts : 0;
-}
-
-static tarn__pool_extents *zone_of_grounds(tarn__pool_arena *self) {
-  return &self->zones[TARN__ARENA_ZONES - 1];
-}
-
-// Idle bytes in holes of all kinds.
-static size_t idle_bytes(const tarn__pool_arena *self) {
-  size_t held = self->base.held;
-  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    size_t taken = self->zones[i].taken_bytes;
-    held = held > taken ? held - taken : 0;
-  }
-  return held;
-}
-
-static tarn_status no_place(size_t size) {
-  return tarn__fail(TARN_FULL, "arena_pool: no idle memory for a layout of %zu",
-                    size);
-}
-
-// Segments do not join: idle ones are given back before one for the layout is
-// added.
-static void make_way(tarn__pool_arena *self, size_t size) {
-  const tarn_pool *pool = self->base.pool;
-  size_t held = pool->stats.reserved_bytes;
-  size_t target = tarn__front_target(pool, held > size ? held - size : 0);
-  (void)tarn__arena_trim(&self->base, target, 0);
-}
-
-static tarn_status take_for_ground(tarn__pool_arena *self,
-                                   const tarn__pool_request *request,
-                                   tarn__pool_extent **out) {
-  tarn__pool_extents *zone = zone_of_grounds(self);
-  tarn__pool_request own = *request;
-  uint64_t last = 0;
-  tarn__pool_arena_need need = {zone, request->size, &own, .sparing = false};
-  tarn_status status = TARN_OK;
-  if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
-  *out = tarn__extents_take(zone, request->size, request->align,
-                            request->serial, &last);
-  if (*out == NULL) {
-    if (self->range_size == 0) make_way(self, request->size);
-    status = tarn__arena_find(self, &need, out, &last);
-  }
-  if (status != TARN_OK) return status;
-  assert(*out != NULL);
-  if (last == 0 || last == request->serial) return TARN_OK;
-  (void)tarn__extents_give(zone, *out, last);
-  return no_place(request->size);
-}
-
-static tarn_status raise_ground(tarn__pool_strategy *strategy,
-                                const tarn__pool_request *request,
-                                tarn__pool_step_ground *ground) {
-  tarn__pool_arena *self = self_of(strategy);
-  tarn__pool_extents *zone = zone_of_grounds(self);
-  tarn__pool_extent *e = NULL;
-  // It replaces the memory that the steps used until now: without as much idle
-  // memory it would be additional memory.
-  size_t idle = idle_bytes(self);
-  if (request->size > idle &&
-      !tarn__arena_may_grow(self, 0, request->size - idle)) {
-    return no_place(request->size);
-  }
-  if (!tarn__extents_set_aside(zone, cuts_of(ground))) return TARN_E_NOMEM;
-  tarn_status status = take_for_ground(self, request, &e);
-  if (status != TARN_OK) {
-    tarn__extents_release_aside(zone, cuts_of(ground));
-    return status;
-  }
-  self->grounds++;
-  self->ground_cuts += cuts_of(ground);
-  ground->home = e;
-  ground->address = e->offset;
-  return TARN_OK;
-}
-
-// The hole in which the stream of the layout may still be at work. Without bins
-// for it, the host waits for the stream.
-static void open_rest(tarn__pool_arena *self, tarn__pool_extent *e,
-                      uint64_t serial) {
-  tarn__pool_extents *zone = zone_of_grounds(self);
-  if (!tarn__arena_prepare(zone, serial)) {
-    (void)!tarn_stream_join(NULL, serial);
-    serial = 0;
-  }
-  (void)tarn__extents_give(zone, e, serial);
-}
-
-// Cuts the piece out of |e|, the rest of the layout after the previous piece.
-// Returns the rest after it, or NULL.
-static tarn__pool_extent *cut_out(tarn__pool_arena *self, tarn__pool_extent *e,
-                                  tarn__pool_piece *piece, uint64_t serial) {
-  tarn__pool_extents *zone = zone_of_grounds(self);
-  size_t size = piece->size + self->padding;
-  tarn__pool_extent *own = e;
-  if (piece->address > e->offset) {
-    own = tarn__row_cut(zone, e, piece->address);
-    open_rest(self, e, serial);
-  }
-  piece->home = own;
-  piece->zone = TARN__ARENA_ZONES - 1;
-  return size < own->size ? tarn__row_cut(zone, own, own->offset + size) : NULL;
-}
-
-static void drop_ground(tarn__pool_strategy *strategy,
-                        tarn__pool_step_ground *ground) {
-  tarn__pool_arena *self = self_of(strategy);
-  tarn__pool_extent *rest = ground->home;
-  self->grounds--;
-  self->ground_cuts -= cuts_of(ground);
-  tarn__extents_release_aside(zone_of_grounds(self), cuts_of(ground));
-  for (size_t i = 0; i < ground->count; i++)
-    rest = cut_out(self, rest, ground->strangers[i], ground->serial);
-  if (rest != NULL) open_rest(self, rest, ground->serial);
-}
+// --- idle memory -----------------------------------------------------------
 
 static size_t granule(const tarn__pool_strategy *strategy) {
   return ((const tarn__pool_arena *)(const void *)strategy)->zones[0].granule;
 }
 
-// --- idle memory -----------------------------------------------------------
-
 static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
-  const tarn__pool_arena *self = self_of(strategy);
+  const tarn__pool_arena *self = tarn__arena_of(strategy);
   out->idle = self->regions.spare_count * self->regions.page;
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__extents_survey(&self->zones[i], out);
@@ -533,7 +400,7 @@ static void visit_memory(const tarn__pool_strategy *strategy,
 }
 
 static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
-  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__extents_move(&self->zones[i], serial, 0);
 }
@@ -546,7 +413,7 @@ static tarn_status broken(const char *what, size_t is, size_t should_be) {
 }
 
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
-  const tarn__pool_arena *self = self_of(strategy);
+  const tarn__pool_arena *self = tarn__arena_of(strategy);
   size_t taken = 0;
   size_t sleepers[TARN__ARENA_ZONES] = {0};
   *out_idle = 0;  // idle memory is extents here
@@ -555,7 +422,8 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     const tarn__pool_extents *zone = &self->zones[i];
     size_t count = 0;
-    size_t nodes = sleepers[i] * TARN__SLEEP_NODES + ground_nodes(self, i);
+    size_t nodes =
+        sleepers[i] * TARN__SLEEP_NODES + tarn__arena_ground_nodes(self, i);
     TARN__TRY(tarn__extents_check(zone, &count));
     if (zone->set_aside != nodes) {
       return broken("nodes set aside", zone->set_aside, nodes);
@@ -587,8 +455,8 @@ const tarn__pool_strategy_type tarn__arena_pool = {
     .end_wake = tarn__arena_end_wake,
     .trim = tarn__arena_trim,
     .reserve = tarn__arena_reserve,
-    .raise_ground = raise_ground,
-    .drop_ground = drop_ground,
+    .raise_ground = tarn__arena_raise_ground,
+    .drop_ground = tarn__arena_drop_ground,
     .granule = granule,
     .survey = survey,
     .visit_memory = visit_memory,

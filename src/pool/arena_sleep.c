@@ -355,7 +355,7 @@ static void commit(nap *n) {
 
 tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,
                               bool saves, bool *out_asleep) {
-  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   nap n = {.self = self, .tag = tag};
   *out_asleep = false;
   if (self->range_size == 0) {
@@ -447,7 +447,7 @@ static tarn_status restore(tarn__pool_arena *self, const sleeper *s) {
 }
 
 tarn_status tarn__arena_wake(tarn__pool_strategy *strategy, tarn_tag tag) {
-  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   tarn_list *node = NULL;
   unmap_lost(self, tag);
   TARN__TRY(map_all(self, tag));
@@ -479,7 +479,7 @@ static void awake(tarn__pool_arena *self, tarn_tag tag) {
 
 tarn_status tarn__arena_end_wake(tarn__pool_strategy *strategy, tarn_tag tag,
                                  bool keep) {
-  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
+  tarn__pool_arena *self = tarn__arena_of(strategy);
   tarn_status status = TARN_OK;
   tarn_list *node = NULL;
   if (keep) {
