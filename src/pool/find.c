@@ -88,11 +88,11 @@ tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
                                    const tarn_block *block,
                                    tarn__pool_piece **out_piece) {
   tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block->id);
-  if (piece == NULL || block->generation == 0 ||
-      block->generation > piece->generation) {
+  uint32_t generation = piece != NULL ? tarn__piece_generation(piece) : 0;
+  if (block->generation == 0 || block->generation > generation) {
     return not_ours(pool, what, block);
   }
-  if (!tarn__piece_is_out(piece) || piece->generation != block->generation) {
+  if (!tarn__piece_is_out(piece) || generation != block->generation) {
     return freed_before(pool, piece, what, block);
   }
   if (piece->address != block->address) return not_ours(pool, what, block);

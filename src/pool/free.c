@@ -119,14 +119,14 @@ static inline bool give_expected(tarn__pool_steps *steps, freed what,
 static inline tarn__pool_piece *find_plain(const tarn_pool *pool, freed what) {
   const tarn_block *block = what.block;
   tarn__pool_piece *piece = piece_of(pool, what);
-  if (piece == NULL || !piece->live) return NULL;
-  if (block != NULL && (piece->generation != block->generation ||
+  if (piece == NULL || !tarn__piece_is_out(piece)) return NULL;
+  if (block != NULL && (tarn__piece_generation(piece) != block->generation ||
                         piece->address != block->address)) {
     return NULL;
   }
   // Each of these is hardly ever so, and all of them cost two branches.
   int marked = piece->resizing | piece->captured | piece->noticed |
-               piece->deferred | piece->planned | piece->marks;
+               piece->planned | piece->marks;
   uint64_t others =
       piece->waits_on | piece->uses.first | (uint64_t)(uintptr_t)piece->sleeper;
   bool is_plain = marked == 0 && others == 0 && piece->owner == pool->current;
