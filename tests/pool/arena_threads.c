@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "arena_kit.h"
+#include "market.h"
 #include "support/strategy.h"
 #include "support/threads.h"
 
@@ -13,25 +14,6 @@ static atomic_int full;
 static atomic_bool trading;
 static arena_place at;
 static size_t rounds;
-
-typedef struct item {
-  tarn_block block;
-  uint64_t mark;
-} item;
-
-static struct {
-  pthread_mutex_t lock;  // guards the items
-  item items[SLOTS];
-} market = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-// Leaves |mine| and takes what another thread has left there.
-static item exchange(size_t slot, item mine) {
-  pthread_mutex_lock(&market.lock);
-  item theirs = market.items[slot];
-  market.items[slot] = mine;
-  pthread_mutex_unlock(&market.lock);
-  return theirs;
-}
 
 // Now and then another size than was asked for at first.
 static void change_size(tarn_block *block, uint64_t *state,

@@ -1,10 +1,11 @@
 // Lanes and many threads: blocks that change hands, racing frees, threads that
 // come and go, strategies that change under them, and a limit.
 #include "lanes_kit.h"
+#include "market.h"
 
 #include "tarn/account.h"
 
-enum { WORKERS = 4, SLOTS = 64, ROUNDS = 20000, MANY = 300 };
+enum { WORKERS = 4, ROUNDS = 20000, MANY = 300 };
 
 static tarn_pool *pool;
 static size_t most;  // bytes of a block
@@ -12,24 +13,6 @@ static atomic_int full;
 static tarn_other other;  // keeps the test's thread from being left alone
 
 // --- blocks that change hands -----------------------------------------------
-
-typedef struct item {
-  tarn_block block;
-  unsigned char mark;
-} item;
-
-static struct {
-  pthread_mutex_t lock;  // guards the items
-  item items[SLOTS];
-} market = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static item exchange(size_t slot, item mine) {
-  pthread_mutex_lock(&market.lock);
-  item theirs = market.items[slot];
-  market.items[slot] = mine;
-  pthread_mutex_unlock(&market.lock);
-  return theirs;
-}
 
 // Marks both ends: two blocks that share a byte are found.
 static item make(uint64_t *state) {
@@ -43,16 +26,15 @@ static item make(uint64_t *state) {
   }
   unsigned char *bytes = made.block.pointer;
   expect(made.block.size >= size);
-  bytes[0] = made.mark;
-  bytes[made.block.size - 1] = made.mark;
+  bytes[0] = bytes[made.block.size - 1] = (unsigned char)made.mark;
   return made;
 }
 
 static void end(item i, bool by_address) {
   if (i.block.pool == NULL) return;
   const unsigned char *bytes = i.block.pointer;
-  expect(bytes[0] == i.mark);
-  expect(bytes[i.block.size - 1] == i.mark);
+  expect(bytes[0] == (unsigned char)i.mark);
+  expect(bytes[i.block.size - 1] == (unsigned char)i.mark);
   tarn_status status = by_address
                            ? tarn_pool_free_address(pool, i.block.address, NULL)
                            : tarn_pool_free(&i.block, NULL);
@@ -63,13 +45,13 @@ static void *trade(void *number) {
   uint64_t state = (uintptr_t)number * 0x9e3779b97f4a7c15u;
   for (int i = 0; i < ROUNDS; i++) {
     bool by_address = next_random(&state) % 4 == 0;
-    end(exchange(next_random(&state) % SLOTS, make(&state)), by_address);
+    end(exchange(next_random(&state) % MARKET_SLOTS, make(&state)), by_address);
   }
   return NULL;
 }
 
 static void empty_market(void) {
-  for (int i = 0; i < SLOTS; i++)
+  for (int i = 0; i < MARKET_SLOTS; i++)
     end(exchange((size_t)i, (item){.mark = 0}), false);
 }
 
@@ -152,7 +134,7 @@ TEST(lanes_are_closed_at_any_time) {
 static void *trade_a_little(void *number) {
   uint64_t state = (uintptr_t)number * 0x9e3779b97f4a7c15u;
   for (int i = 0; i < 200; i++)
-    end(exchange(next_random(&state) % SLOTS, make(&state)), false);
+    end(exchange(next_random(&state) % MARKET_SLOTS, make(&state)), false);
   return NULL;
 }
 

@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "market.h"
 #include "support/effort.h"
 #include "support/fake_plugin.h"
 #include "support/strategy.h"
 #include "support/threads.h"
 
-enum { WORKERS = 4, ROUNDS = EFFORT(5000, 2000), SLOTS = 64 };
+enum { WORKERS = 4, ROUNDS = EFFORT(5000, 2000) };
 
 static void assert_at_rest(tarn_pool *pool) {
   assert_as_expected();
@@ -30,28 +31,8 @@ static void assert_at_rest(tarn_pool *pool) {
 
 // --- blocks that change hands ----------------------------------------------
 
-// A block and what its owner wrote all over it.
-typedef struct item {
-  tarn_block block;
-  unsigned char pattern;
-} item;
-
-static struct {
-  pthread_mutex_t lock;  // guards the items
-  item items[SLOTS];
-} market = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-// Leaves |mine| and takes what another thread has left there.
-static item exchange(size_t slot, item mine) {
-  pthread_mutex_lock(&market.lock);
-  item theirs = market.items[slot];
-  market.items[slot] = mine;
-  pthread_mutex_unlock(&market.lock);
-  return theirs;
-}
-
 static item make(tarn_pool *pool, uint64_t *state, unsigned char pattern) {
-  item made = {.pattern = pattern};
+  item made = {.mark = pattern};
   size_t size = next_random(state) % 16 == 0 ? next_random(state) % 100000 + 1
                                              : next_random(state) % 9000 + 1;
   size_t align = next_random(state) % 4 == 0 ? 4096 : 0;
@@ -67,7 +48,7 @@ static item make(tarn_pool *pool, uint64_t *state, unsigned char pattern) {
 static void check_and_free(item i, bool by_address) {
   if (i.block.address == 0) return;
   const unsigned char *bytes = (unsigned char *)(uintptr_t)i.block.address;
-  expect(bytes[0] == i.pattern);
+  expect(bytes[0] == (unsigned char)i.mark);
   expect(memcmp(bytes, bytes + 1, i.block.size - 1) == 0);
   tarn_block found;
   expect(tarn_pool_block_of(i.block.pool, i.block.address, &found, NULL) ==
@@ -90,7 +71,7 @@ static void *trade(void *number) {
   expect(tarn_pool_of(TARN_HOST, &pool) == TARN_OK);
   for (int i = 0; i < ROUNDS; i++) {
     item mine = make(pool, &state, (unsigned char)(i * 8 + (int)(state & 7)));
-    item theirs = exchange(next_random(&state) % SLOTS, mine);
+    item theirs = exchange(next_random(&state) % MARKET_SLOTS, mine);
     check_and_free(theirs, i % 3 == 0);
   }
   return NULL;
@@ -133,7 +114,7 @@ TEST(blocks_change_hands_while_strategies_change) {
   run_threads(trade, WORKERS);
   atomic_store(&trading, false);
   pthread_join(disturber, NULL);
-  for (size_t i = 0; i < SLOTS; i++)
+  for (size_t i = 0; i < MARKET_SLOTS; i++)
     check_and_free(market.items[i], false);
   ck_assert_uint_eq(stats_of(pool).allocs, WORKERS * ROUNDS);
   assert_at_rest(pool);
@@ -144,7 +125,7 @@ TEST_LOOP(blocks_change_hands_in_peace, ALL_STRATEGIES) {
   tarn_pool *pool = host_pool(strategy);
   make_some_tags();
   run_threads(trade, WORKERS);
-  for (size_t i = 0; i < SLOTS; i++)
+  for (size_t i = 0; i < MARKET_SLOTS; i++)
     check_and_free(market.items[i], false);
   ck_assert_uint_eq(stats_of(pool).allocs, WORKERS * ROUNDS);
   if (keeps_idle(strategy)) {
