@@ -38,7 +38,9 @@ typedef struct tarn__owner_slot {
 } tarn__owner_slot;
 
 struct tarn__biased_lock {
+  // Read by each thread that comes, and by threads that need no lock.
   _Atomic(const tarn__owner_slot *) owner;  // tarn__biased_lock_unowned: shared
+  char apart[64];
   tarn__short_lock shared;  // guards all below, and a change of owner
   const void *last;         // the thread that entered last
   uint32_t streak;          // how often it has entered in a row

@@ -11,7 +11,12 @@
 
 #include "base/status.h"
 
-enum { ALIGN = alignof(max_align_t) };
+enum {
+  ALIGN = alignof(max_align_t),
+  LINE = 64,     // of the cache
+  LARGE = 1024,  // from here on memory begins at a line: arrays of lines, and
+                 // structures that keep threads apart by lines
+};
 
 static void *libc_allocate(void *context, size_t size, size_t align) {
   (void)context;
@@ -65,10 +70,14 @@ tarn_status tarn_host_allocator_set(const tarn_host_allocator *replacement) {
   return TARN_OK;
 }
 
+static size_t align_of(size_t size) {
+  return size < LARGE ? ALIGN : LINE;
+}
+
 // |size| bytes, zeroed from |kept| on.
 static void *take(size_t size, size_t kept) {
   if (size == 0) size = 1;
-  void *ptr = allocator.allocate(allocator.context, size, ALIGN);
+  void *ptr = allocator.allocate(allocator.context, size, align_of(size));
   if (ptr == NULL) {
     (void)tarn__fail(TARN_E_NOMEM, "the host allocator refused %zu bytes",
                      size);
@@ -127,7 +136,7 @@ void tarn__host_free(void *ptr, size_t size) {
   if (ptr == NULL) return;
   if (size == 0) size = 1;
   atomic_fetch_sub_explicit(&bytes_out, size, memory_order_relaxed);
-  allocator.deallocate(allocator.context, ptr, size, ALIGN);
+  allocator.deallocate(allocator.context, ptr, size, align_of(size));
 }
 
 void tarn__host_free_array(void *ptr, size_t count, size_t size) {

@@ -104,20 +104,23 @@ typedef struct tarn__pool_lane {
   char apart_too[64];
 } tarn__pool_lane;
 
-// A pool's. All but |by_number| is guarded by its lock.
+// A pool's. All but |by_number| and |share| is guarded by its lock.
 typedef struct tarn__pool_lanes {
+  char apart[64];
+  // Read by threads that need no lock.
   _Atomic(tarn__pool_lane *) by_number[TARN__LANES_MOST + 1];
+  atomic_size_t share;  // the bound of each lane's idle bytes
+  char apart_too[64];
   size_t count;  // lanes that were made
   size_t owned;  // of them, a thread's
   size_t open;
-  atomic_size_t share;  // the bound of each lane's idle bytes
-  size_t leased;        // the sum over all lanes; part of live_bytes
-  size_t leased_most;   // twice the most that there ever was: by how much peaks
-                        // may be too high
-  bool begun;           // threads take turns
-  const void *last;     // the thread that had the last turn
-  uint64_t last_at;     // how many requests there were until then
-  unsigned turns;       // close to each other
+  size_t leased;       // the sum over all lanes; part of live_bytes
+  size_t leased_most;  // twice the most that there ever was: by how much peaks
+                       // may be too high
+  bool begun;          // threads take turns
+  const void *last;    // the thread that had the last turn
+  uint64_t last_at;    // how many requests there were until then
+  unsigned turns;      // close to each other
 } tarn__pool_lanes;
 
 // Where this thread finds its lanes of a few pools.

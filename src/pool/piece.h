@@ -174,11 +174,15 @@ typedef struct tarn__pool_index {
 } tarn__pool_index;
 
 typedef struct tarn__pool_pieces {
+  char apart[64];
+  // Read by threads that need no lock.
   _Atomic(tarn__pool_piece *) slabs[TARN__SLABS];
+  _Atomic(tarn__pool_index *) index;  // NULL: nothing was ever entered
+  char apart_too[64];
+  // Read and written with the lock.
   size_t slab_count;
   uint32_t fresh;  // ids from here on were never used
   tarn__pool_piece *unused;
-  _Atomic(tarn__pool_index *) index;  // NULL: nothing was ever entered
   size_t used;  // pieces with memory, or about to get some
   tarn__pool_ordered order;
 } tarn__pool_pieces;
