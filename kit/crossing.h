@@ -18,6 +18,9 @@
 // a trace does not have; here none of them begins a request that is more than
 // CROSSING_LEAD requests of the trace ahead of another thread's.
 //
+// Each thread has a processor of those that the caller may use, in turn
+// (placement.h), the caller's the first.
+//
 // Slots are renumbered, so that what one thread fills lies together: lines of
 // the cache that two write to would be measured instead of allocators.
 #ifndef TARN_KIT_CROSSING_H_
@@ -57,8 +60,9 @@ typedef struct crossing_side {
 // What each thread does with its part. False: a request was refused.
 typedef bool crossing_work(void *context, const crossing_side *side);
 
-// For |threads| threads, from 2 on, the caller's among them; starts the others.
-// NULL: one could not be started.
+// For |threads| threads, from 2 on, the caller's among them, which stays on its
+// processor until the end of |c|; starts the others. NULL: one could not be
+// started.
 crossing *crossing_create(const request_list *requests, size_t threads);
 void crossing_destroy(crossing *c);
 

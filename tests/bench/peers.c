@@ -467,6 +467,34 @@ TEST(passes_that_begin_anew) {
   crossing_destroy(c);
 }
 
+static bool note_processors(void *self, const crossing_side *side) {
+  cpu_set_t *sets = self;  // of each thread
+  return sched_getaffinity(0, sizeof *sets, &sets[side->number]) == 0;
+}
+
+// In turn those that the caller had before, and has afterwards.
+TEST(each_thread_has_a_processor) {
+  enum { THREADS = 5 };
+  cpu_set_t had, has, sets[THREADS];
+  ck_assert_int_eq(sched_getaffinity(0, sizeof had, &had), 0);
+  size_t processors = (size_t)CPU_COUNT(&had);
+  crossing *c = crossing_create(&crossed, THREADS);
+  ck_assert_ptr_nonnull(c);
+  ck_assert(crossing_run(c, note_processors, sets, 1));
+  crossing_destroy(c);
+  for (size_t i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(CPU_COUNT(&sets[i]), 1);
+    CPU_AND(&has, &sets[i], &had);
+    ck_assert(CPU_EQUAL(&has, &sets[i]));
+    for (size_t k = 0; k < i; k++) {
+      bool same = CPU_EQUAL(&sets[k], &sets[i]) != 0;
+      ck_assert(same == ((i - k) % processors == 0));
+    }
+  }
+  ck_assert_int_eq(sched_getaffinity(0, sizeof has, &has), 0);
+  ck_assert(CPU_EQUAL(&had, &has));
+}
+
 TEST(nobody_waits_for_what_was_refused) {
   record r = {.refuses = true};
   crossing *c = crossing_create(&crossed, 2);
