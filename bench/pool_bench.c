@@ -202,6 +202,7 @@ static void make_room(pool_runner *r) {
 static void clear_room(pool_runner *r) {
   touch_buffer_destroy(r->touched);
   crossing_destroy(r->crossing);
+  hogs_stop(r->hogs);
   free(r->spare);
   free(r->empty);
   free(r->samples);
@@ -215,8 +216,13 @@ static bool fail(pool_runner *r, const char *why) {
   return false;
 }
 
+// The hogs first: they have all processors that the caller may use yet.
 static bool start_threads(pool_runner *r) {
   r->requests = r->bench->requests;
+  if (r->bench->hogs > 0) {
+    r->hogs = hogs_start(r->bench->hogs);
+    if (r->hogs == NULL) return fail(r, "no more threads can be started");
+  }
   if (r->bench->threads < 2) return true;
   r->crossing = crossing_create(r->bench->requests, r->bench->threads);
   if (r->crossing == NULL) return fail(r, "no more threads can be started");

@@ -3,6 +3,7 @@
 #define TARN_BENCH_POOL_PASSES_H_
 
 #include "kit/crossing.h"
+#include "kit/placement.h"
 #include "peers.h"
 #include "pool_bench.h"
 #include "touch.h"
@@ -14,6 +15,7 @@ typedef struct pool_runner {
   const peer_type *type;
   void *self;
   const request_list *requests;
+  hogs *hogs;             // NULL: none
   crossing *crossing;     // NULL: one thread
   touch_buffer *touched;  // NULL: blocks are not touched
   size_t resident;        // bytes, before the allocator was

@@ -5,8 +5,12 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "stopwatch.h"
 #include "tool.h"
+
+enum { BUSY_NS = 100000, REST_NS = 400000 };
 
 struct placement {
   cpu_set_t allowed;
@@ -73,11 +77,20 @@ struct hogs {
   hog each[PLACEMENT_HOGS_MOST];
 };
 
-static void *be_busy(void *context) {
-  const hog *h = context;
-  placement_pin(h->all->where, h->number);
-  while (!atomic_load_explicit(&h->all->end, memory_order_relaxed))
+static void be_busy(long ns) {
+  uint64_t begin = stopwatch_clock_ns();
+  while (stopwatch_clock_ns() - begin < (uint64_t)ns)
     continue;
+}
+
+static void *disturb(void *context) {
+  const hog *h = context;
+  const struct timespec rest = {.tv_nsec = REST_NS};
+  placement_pin(h->all->where, h->number);
+  while (!atomic_load_explicit(&h->all->end, memory_order_relaxed)) {
+    be_busy(BUSY_NS);
+    nanosleep(&rest, NULL);
+  }
   return NULL;
 }
 
@@ -87,7 +100,7 @@ hogs *hogs_start(size_t count) {
   for (; h->started < count; h->started++) {
     hog *next = &h->each[h->started];
     *next = (hog){.all = h, .number = h->started};
-    if (pthread_create(&next->thread, NULL, be_busy, next) != 0) {
+    if (pthread_create(&next->thread, NULL, disturb, next) != 0) {
       hogs_stop(h);
       return NULL;
     }

@@ -27,9 +27,11 @@ size_t placement_count(const placement *p);
 void placement_pin(const placement *p, size_t number);
 void placement_unpin(const placement *p);
 
-// |count| threads that do nothing but use processors, each its own, in turn:
-// other threads there lose them wherever they are, inside a lock too. NULL: one
-// could not be started.
+// |count| threads that use processors for 100 us, rest for 400 and so on, each
+// its own processor, in turn: other threads there lose them wherever they are,
+// inside a lock too. A thread that never rests would get a whole slice of some
+// milliseconds each time that one of the others lets it run where it waits.
+// NULL: one could not be started.
 typedef struct hogs hogs;
 
 hogs *hogs_start(size_t count);

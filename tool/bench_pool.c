@@ -15,6 +15,7 @@
 #include "kit/crossing.h"
 #include "kit/memory.h"
 #include "kit/options.h"
+#include "kit/placement.h"
 
 static const char help[] =
     "usage: tarn bench pool [OPTION]...\n"
@@ -46,6 +47,10 @@ static const char help[] =
     "                   frees what another has allocated, or where the "
     "workload\n"
     "                   names threads, thread t is thread t % N\n"
+    "  --hogs N         so many threads beside them, up to 64 (default: 0), "
+    "take\n"
+    "                   processors for 100 us each 500 us: a thread loses its\n"
+    "                   processor wherever it is, inside a lock too\n"
     "  --touched WHICH  yes: each page of a block is written to; no; both\n"
     "                   (default)\n"
     "  --device NAME    the device of Tarn's pools (default: cpu:0)\n"
@@ -102,6 +107,7 @@ typedef struct command {
   size_t threads_count;
   bool untouched, touched;  // neither: both
   const char *device;
+  uint64_t hogs;
   uint64_t passes;
   uint64_t seeds;
   uint64_t seconds;
@@ -335,6 +341,7 @@ static pool_bench_result run_row(const command *c, const bench_pool_report *r,
                       .name = r->names[pool],
                       .device = c->device,
                       .threads = r->threads,
+                      .hogs = c->hogs,
                       .touched = r->touched,
                       .limits = limits_now(c),
                       .passes = c->passes};
@@ -479,6 +486,7 @@ static const options_entry entries[] = {
     OPTION_POOLS("pool", pools),
     OPTION_NAMES("slack", slacks),
     OPTION_CALL("threads", take_threads),
+    OPTION_NUMBER("hogs", hogs, 0, PLACEMENT_HOGS_MOST),
     OPTION_CALL("touched", take_touched),
     OPTION_TEXT("device", device),
     OPTION_LIST("strategy", strategies),

@@ -379,6 +379,21 @@ TEST(rows_for_each_count_of_threads) {
   }
 }
 
+TEST(threads_that_lose_their_processors) {
+  tool_output o = tool_line(
+      "bench pool --workload @bert-layer --pool free_list,arena_pool "
+      "--threads 1,3 --hogs 2 --touched no --passes 2 -o json");
+  ck_assert_int_eq(o.status, 0);
+  for (int i = 0; i < 2; i++) {
+    for (int row = 0; row < 2; row++) {
+      char path[64];
+      snprintf(path, sizeof path, "workloads.%d.results.%d.failed", i, row);
+      ck_assert(json_is(o.out, path, "null"));
+    }
+  }
+  assert_misused("bench pool --hogs 65", "--hogs wants a whole number");
+}
+
 TEST(wrong_values) {
   assert_misused("bench pool --passes 0", "--passes wants a whole number");
   assert_misused("bench pool --passes many", "--passes wants a whole number");
