@@ -160,7 +160,8 @@ static inline bool tarn__steps_are_quiet(const tarn_pool *pool) {
   const tarn__pool_steps *steps = &pool->steps;
   const tarn__pool_recorder *recorder = &steps->recorder;
   if (pool->current->steps == 0) return true;
-  if (steps->cursor.layout != NULL || pool->threads.count > 1) return false;
+  if (steps->cursor.layout != NULL || pool->threads.apart) return false;
+  if (pool->threads.count > 1 && tarn__steps_may_part(pool)) return false;
   size_t live = pool->stats.live_bytes;
   bool begins = live <= steps->base || live < steps->least ||
                 steps->waited < TARN__STEPS_BETWEEN;

@@ -24,3 +24,9 @@ tarn__pool_steps *tarn__steps_of_thread(tarn_pool *pool) {
   tarn__pool_steps *own = tarn__steps_of_number(pool, number);
   return own != NULL ? own : &pool->steps;
 }
+
+bool tarn__steps_may_part(const tarn_pool *pool) {
+  size_t number = tarn__step_thread_number(&pool->threads);
+  const tarn__pool_steps *own = tarn__steps_of_number(pool, number);
+  return own != NULL && tarn__recorder_is_due(&own->recorder);
+}

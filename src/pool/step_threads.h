@@ -54,6 +54,10 @@ tarn__pool_steps *tarn__steps_of_number(const tarn_pool *pool, size_t number);
 // followed by themselves: its own steps, or the common ones, which are none.
 tarn__pool_steps *tarn__steps_of_thread(tarn_pool *pool);
 
+// Whether this thread's own row is due, so that threads may have to be followed
+// by themselves.
+bool tarn__steps_may_part(const tarn_pool *pool);
+
 // --- step_threads.c ---------------------------------------------------------
 
 void tarn__step_threads_deinit(tarn__pool_step_threads *threads);
