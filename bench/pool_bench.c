@@ -224,7 +224,8 @@ static bool start_threads(pool_runner *r) {
     if (r->hogs == NULL) return fail(r, "no more threads can be started");
   }
   if (r->bench->threads < 2) return true;
-  r->crossing = crossing_create(r->bench->requests, r->bench->threads);
+  r->crossing =
+      crossing_create(r->bench->requests, r->bench->threads, r->bench->spread);
   if (r->crossing == NULL) return fail(r, "no more threads can be started");
   r->requests = crossing_requests(r->crossing);
   return true;

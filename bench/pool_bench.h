@@ -35,6 +35,7 @@ typedef struct pool_bench {
   const char *name;    // of the allocator, as peer_find knows it
   const char *device;  // of Tarn's pools; NULL: cpu:0
   size_t threads;      // 1 to CROSSING_THREADS_MOST
+  bool spread;         // each of several threads keeps a processor, in turn
   size_t hogs;         // busy threads beside them, up to PLACEMENT_HOGS_MOST
   bool touched;
   child_limits limits;

@@ -23,7 +23,7 @@ struct crossing {
   request_list requests;
   uint32_t *slots;  // the new number of each slot of the trace
   size_t thread_count;
-  placement *where;  // the processors that the caller may use
+  placement *where;  // processors for spread threads; NULL: they are not
   lane *lanes;
   crossing_pace *paces;  // of each; NULL: the trace names no threads
   size_t started;        // of the other threads
@@ -180,7 +180,8 @@ static void run_lane(lane *l) {
 
 static void *other_thread(void *context) {
   lane *l = context;
-  placement_pin(l->all->where, l->side.number);
+  const placement *where = l->all->where;
+  if (where != NULL) placement_pin(where, l->side.number);
   for (uint32_t number = 1;; number++) {
     wait_until(&l->all->asked, number);
     if (l->all->work == NULL) return NULL;
@@ -209,13 +210,16 @@ static bool start_threads(crossing *c) {
 // All of it
 // ---------------------------------------------------------------------------
 
-crossing *crossing_create(const request_list *requests, size_t threads) {
+crossing *crossing_create(const request_list *requests, size_t threads,
+                          bool spread) {
   crossing *c = tool_array(1, sizeof *c);
   c->thread_count = threads;
   c->lanes = tool_array(threads, sizeof *c->lanes);
-  c->where = placement_create();
   make_parts(c, requests);
-  placement_pin(c->where, 0);
+  if (spread) {
+    c->where = placement_create();
+    placement_pin(c->where, 0);
+  }
   if (start_threads(c)) return c;
   crossing_destroy(c);
   return NULL;
@@ -226,7 +230,7 @@ void crossing_destroy(crossing *c) {
   (void)ask(c, NULL);
   for (size_t i = 1; i <= c->started; i++)
     pthread_join(c->lanes[i].thread, NULL);
-  placement_unpin(c->where);
+  if (c->where != NULL) placement_unpin(c->where);
   placement_destroy(c->where);
   free_parts(c);
 }

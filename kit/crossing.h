@@ -18,8 +18,9 @@
 // a trace does not have; here none of them begins a request that is more than
 // CROSSING_LEAD requests of the trace ahead of another thread's.
 //
-// Each thread has a processor of those that the caller may use, in turn
-// (placement.h), the caller's the first.
+// Threads that are spread have a processor each of those that the caller may
+// use, in turn (placement.h), the caller's the first; others run as the
+// scheduler has it.
 //
 // Slots are renumbered, so that what one thread fills lies together: lines of
 // the cache that two write to would be measured instead of allocators.
@@ -60,10 +61,11 @@ typedef struct crossing_side {
 // What each thread does with its part. False: a request was refused.
 typedef bool crossing_work(void *context, const crossing_side *side);
 
-// For |threads| threads, from 2 on, the caller's among them, which stays on its
-// processor until the end of |c|; starts the others. NULL: one could not be
-// started.
-crossing *crossing_create(const request_list *requests, size_t threads);
+// For |threads| threads, from 2 on, the caller's among them, which if |spread|
+// stays on its processor until the end of |c|; starts the others. NULL: one
+// could not be started.
+crossing *crossing_create(const request_list *requests, size_t threads,
+                          bool spread);
 void crossing_destroy(crossing *c);
 
 // The same requests with slots renumbered; lives as long as |c|.

@@ -47,6 +47,9 @@ static const char help[] =
     "                   frees what another has allocated, or where the "
     "workload\n"
     "                   names threads, thread t is thread t % N\n"
+    "  --spread         each of several threads keeps a processor, in turn;\n"
+    "                   else the scheduler puts two on one or on two, as it "
+    "comes\n"
     "  --hogs N         so many threads beside them, up to 64 (default: 0), "
     "take\n"
     "                   processors for 100 us each 500 us: a thread loses its\n"
@@ -107,6 +110,7 @@ typedef struct command {
   size_t threads_count;
   bool untouched, touched;  // neither: both
   const char *device;
+  bool spread;
   uint64_t hogs;
   uint64_t passes;
   uint64_t seeds;
@@ -341,6 +345,7 @@ static pool_bench_result run_row(const command *c, const bench_pool_report *r,
                       .name = r->names[pool],
                       .device = c->device,
                       .threads = r->threads,
+                      .spread = c->spread,
                       .hogs = c->hogs,
                       .touched = r->touched,
                       .limits = limits_now(c),
@@ -373,6 +378,8 @@ static void add_report(command *c, size_t workload, size_t threads,
                           .trace = highest_of(c, workload),
                           .seeds = c->seeds,
                           .threads = threads,
+                          .spread = c->spread,
+                          .hogs = c->hogs,
                           .touched = touched,
                           .names = c->pools.items,
                           .results = &c->results[first],
@@ -486,6 +493,7 @@ static const options_entry entries[] = {
     OPTION_POOLS("pool", pools),
     OPTION_NAMES("slack", slacks),
     OPTION_CALL("threads", take_threads),
+    OPTION_FLAG("spread", spread),
     OPTION_NUMBER("hogs", hogs, 0, PLACEMENT_HOGS_MOST),
     OPTION_CALL("touched", take_touched),
     OPTION_TEXT("device", device),

@@ -63,6 +63,8 @@ static void write_iterations(sheet *s, const pool_bench_result *result) {
 void bench_pool_report_scene(sheet *s, const bench_pool_report *r) {
   sheet_uint(s, NULL, "seeds", r->seeds, SHEET_COUNT);
   sheet_uint(s, NULL, "threads", r->threads, SHEET_COUNT);
+  sheet_bool(s, NULL, "spread", r->spread);
+  sheet_uint(s, NULL, "hogs", r->hogs, SHEET_COUNT);
   sheet_bool(s, NULL, "touched", r->touched);
 }
 
@@ -101,10 +103,13 @@ void bench_pool_report_title(sheet *s, const bench_pool_report *r) {
   char text[REPORT_TEXT_SIZE];
   char title[2 * REPORT_TEXT_SIZE + 64];
   char draws[32] = "";
+  char hogs[48] = "";
   report_describe(r->trace, text, sizeof text);
   if (r->seeds > 1) snprintf(draws, sizeof draws, ", %zu draws", r->seeds);
-  snprintf(title, sizeof title, "%.256s%s, %zu thread%s, %s\n%s%s", r->name,
+  if (r->hogs > 0) snprintf(hogs, sizeof hogs, " beside %zu hogs", r->hogs);
+  snprintf(title, sizeof title, "%.256s%s, %zu thread%s%s%s, %s\n%s%s", r->name,
            draws, r->threads, r->threads == 1 ? "" : "s",
+           r->spread ? " spread" : "", hogs,
            r->touched ? "touched" : "untouched",
            r->seeds > 1 ? "the draw with the highest peak: " : "", text);
   sheet_group(s, title);

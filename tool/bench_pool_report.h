@@ -13,6 +13,8 @@ typedef struct bench_pool_report {
   const tarn_trace *trace;  // of several draws, that with the highest peak
   size_t seeds;             // how many draws a pass has
   size_t threads;
+  bool spread;                 // each keeps a processor
+  size_t hogs;                 // threads that take them away
   bool touched;                // each page of a block is written to
   char *const *names;          // of the allocators ...
   pool_bench_result *results;  // ... and what they took

@@ -179,7 +179,7 @@ bool replay_pass_open(replay_pass *p, const tarn_trace *trace,
   p->requests = &p->own;
   p->ticks = tool_array_ready(p->own.count, sizeof *p->ticks);
   if (threads > 1) {
-    p->crossing = crossing_create(&p->own, threads);
+    p->crossing = crossing_create(&p->own, threads, false);
     if (p->crossing == NULL) return false;
     p->requests = crossing_requests(p->crossing);
   }

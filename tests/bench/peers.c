@@ -347,7 +347,7 @@ static const request_list crossed = {
 TEST(each_frees_what_the_other_has) {
   static const bool by_first[] = {true, false, false, true, true, false};
   record r = {.refuses = false};
-  crossing *c = crossing_create(&crossed, 2);
+  crossing *c = crossing_create(&crossed, 2, false);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 50; pass++) {
     require(crossing_run(c, note, &r, 1));
@@ -365,7 +365,7 @@ TEST_LOOP(the_next_one_frees_it, 4) {
   static const size_t few_and_many[] = {3, 4, 7, 64};
   size_t threads = few_and_many[_i];
   record r = {.refuses = false};
-  crossing *c = crossing_create(&crossed, threads);
+  crossing *c = crossing_create(&crossed, threads, false);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 3; pass++) {
     require(crossing_run(c, note, &r, 1));
@@ -396,7 +396,7 @@ TEST(threads_that_a_trace_names) {
   request_list with_threads = crossed;
   record r = {.refuses = false};
   with_threads.threads = named;
-  crossing *c = crossing_create(&with_threads, 2);
+  crossing *c = crossing_create(&with_threads, 2, false);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 50; pass++) {
     require(crossing_run(c, note, &r, 1));
@@ -437,7 +437,7 @@ TEST(no_named_thread_runs_away) {
                        .slot_count = FAR,
                        .rank_count = 1,
                        .threads = named};
-  crossing *c = crossing_create(&list, 2);
+  crossing *c = crossing_create(&list, 2, false);
   ck_assert_ptr_nonnull(c);
   ck_assert(crossing_run(c, note_distance, at, 1));
   // What the other has begun it may not have noted yet.
@@ -453,7 +453,7 @@ TEST(passes_that_begin_anew) {
   request_list list = {
       .items = items, .count = 4, .slot_count = 3, .rank_count = 1};
   record r = {.refuses = false};
-  crossing *c = crossing_create(&list, 2);
+  crossing *c = crossing_create(&list, 2, false);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 5; pass++) {
     crossing_reset(c, 1);
@@ -473,12 +473,12 @@ static bool note_processors(void *self, const crossing_side *side) {
 }
 
 // In turn those that the caller had before, and has afterwards.
-TEST(each_thread_has_a_processor) {
+TEST(spread_threads_have_a_processor_each) {
   enum { THREADS = 5 };
   cpu_set_t had, has, sets[THREADS];
   ck_assert_int_eq(sched_getaffinity(0, sizeof had, &had), 0);
   size_t processors = (size_t)CPU_COUNT(&had);
-  crossing *c = crossing_create(&crossed, THREADS);
+  crossing *c = crossing_create(&crossed, THREADS, true);
   ck_assert_ptr_nonnull(c);
   ck_assert(crossing_run(c, note_processors, sets, 1));
   crossing_destroy(c);
@@ -497,7 +497,7 @@ TEST(each_thread_has_a_processor) {
 
 TEST(nobody_waits_for_what_was_refused) {
   record r = {.refuses = true};
-  crossing *c = crossing_create(&crossed, 2);
+  crossing *c = crossing_create(&crossed, 2, false);
   ck_assert_ptr_nonnull(c);
   ck_assert(!crossing_run(c, note, &r, 1));
   ck_assert_int_eq(r.served[2], 0);

@@ -40,7 +40,8 @@ TEST(json_has_the_published_keys) {
                "--threads", "1", "--touched", "no", "-o", "json");
   assert_json_line(o.out);
   assert_keys(o.out, "", "workloads,machine");
-  assert_keys(o.out, "workloads.0", "name,seeds,threads,touched,results");
+  assert_keys(o.out, "workloads.0",
+              "name,seeds,threads,spread,hogs,touched,results");
   ck_assert(json_is(o.out, "workloads.0.name", "\"@bert-layer\""));
   ck_assert(json_is(o.out, "workloads.0.threads", "1"));
   ck_assert(json_is(o.out, "workloads.0.touched", "false"));
@@ -189,7 +190,7 @@ TEST(curves_against_slack) {
   static const char *const slacks[] = {"\"default\"", "\"1M\"", "\"16M\""};
   assert_json_line(o.out);
   assert_keys(o.out, "workloads.0",
-              "name,seeds,threads,touched,live_peak_bytes,points");
+              "name,seeds,threads,spread,hogs,touched,live_peak_bytes,points");
   ck_assert_uint_eq(json_size(o.out, "workloads.0.points"), 6);
   for (int i = 0; i < 6; i++) {
     char path[64];
@@ -220,8 +221,9 @@ TEST(curves_for_people) {
   o = tool_done(
       "bench pool --workload @bert-layer --slack 4M --touched no "
       "--threads 1 --passes 1 -o csv");
-  assert_contains(o.out, "workload,seeds,threads,touched,pool,slack,pair_ns,");
-  assert_contains(o.out, "\n@bert-layer,1,1,false,arena_pool,4M,");
+  assert_contains(o.out,
+                  "workload,seeds,threads,spread,hogs,touched,pool,slack,");
+  assert_contains(o.out, "\n@bert-layer,1,1,false,0,false,arena_pool,4M,");
 }
 
 // Four programs in a row are a pass: none is like another.
@@ -257,10 +259,9 @@ TEST(tables_for_programs) {
   tool_output o = tool_did(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
       "--touched", "no", "--threads", "1", "--passes", "1", "-o", "csv");
-  assert_contains(o.out,
-                  "workload,seeds,threads,touched,name,alloc_ns_median,");
-  assert_contains(o.out, "\n@bert-layer,1,1,false,free_list,");
-  assert_contains(o.out, "\n@resnet50-b8,1,1,false,page_unit_pool,");
+  assert_contains(o.out, "workload,seeds,threads,spread,hogs,touched,name,");
+  assert_contains(o.out, "\n@bert-layer,1,1,false,0,false,free_list,");
+  assert_contains(o.out, "\n@resnet50-b8,1,1,false,0,false,page_unit_pool,");
   o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--passes", "1", "-o", "md");
   assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
@@ -382,8 +383,10 @@ TEST(rows_for_each_count_of_threads) {
 TEST(threads_that_lose_their_processors) {
   tool_output o = tool_line(
       "bench pool --workload @bert-layer --pool free_list,arena_pool "
-      "--threads 1,3 --hogs 2 --touched no --passes 2 -o json");
+      "--threads 1,3 --spread --hogs 2 --touched no --passes 2 -o json");
   ck_assert_int_eq(o.status, 0);
+  ck_assert(json_is(o.out, "workloads.0.spread", "true"));
+  ck_assert(json_is(o.out, "workloads.0.hogs", "2"));
   for (int i = 0; i < 2; i++) {
     for (int row = 0; row < 2; row++) {
       char path[64];
