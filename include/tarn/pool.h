@@ -43,8 +43,8 @@
 //
 // Strategies, by name (as given to tarn_pool_set_strategy, TARN_POOL and the
 // tool):
-//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES|N%,steps=COUNT,range=BYTES,
-//              move=NS]
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES|N%,steps=COUNT,lanes=COUNT,
+//              range=BYTES,move=NS]
 //                   The default. Blocks are cut out of large pieces of memory
 //                   and merged when freed. Where the device has ranges
 //                   (tarn/range.h), memory comes and goes in pages (256K, or
@@ -60,6 +60,8 @@
 //                   recognized: its blocks are laid out once, and requests that
 //                   come as expected are served without a search. |steps| is
 //                   the largest step in blocks (65536); 0: none is learned.
+//                   Threads that take turns keep blocks for themselves, |lanes|
+//                   of them at most (255); 0: none does.
 //   page_unit_pool[:page=BYTES]
 //                   Sizes are rounded up to a page unit (4096). A free buffer
 //                   of the rounded size is reused; idle memory goes back only

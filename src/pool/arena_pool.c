@@ -24,6 +24,7 @@
 #include "device/memory.h"
 #include "pool/arena.h"
 #include "pool/front.h"
+#include "pool/lanes.h"
 
 enum {
   GRANULE = 512,
@@ -71,6 +72,8 @@ static tarn_status read_options(tarn__pool_arena *self,
   TARN__TRY(read_slack(self, options));
   TARN__TRY(
       tarn__options_size(options, "steps", DEFAULT_STEPS, &self->base.steps));
+  TARN__TRY(tarn__options_size(options, "lanes", TARN__LANES_MOST,
+                               &self->base.lanes));
   TARN__TRY(tarn__options_size(options, "range", DEFAULT_RANGE, &out->range));
   TARN__TRY(tarn__options_size(options, "move", TARN__MOVES_UNKNOWN, &price));
   tarn__moves_init(&self->moves, price, &self->base.pool->supply);
@@ -440,7 +443,6 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
 
 const tarn__pool_strategy_type tarn__arena_pool = {
     .table = {.name = "arena_pool", .size = sizeof(tarn__pool_arena)},
-    .has_lanes = true,
     .init = init,
     .deinit = deinit,
     .take = take,

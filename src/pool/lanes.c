@@ -22,6 +22,16 @@ static const size_t MOST_LEASED = (size_t)64 << 20;
 
 // --- taking turns ----------------------------------------------------------
 
+// What forbids lanes needs one order of all requests, or of all that is done
+// for each of them.
+static bool may_have_lanes(const tarn_pool *pool) {
+  return pool->current->lanes != 0 &&
+         (pool->flags & ~(uint32_t)TARN_POOL_DRY) == 0 &&
+         tarn__debug_of(pool) == NULL &&
+         !tarn__front_counts(pool, TARN_COUNT_EVENTS) &&
+         tarn__os_can_fence_threads();
+}
+
 bool tarn__lanes_turn(tarn_pool *pool) {
   tarn__pool_lanes *lanes = &pool->lanes;
   if (lanes->begun || lanes->last == tarn__seats) return lanes->begun;
@@ -30,18 +40,8 @@ bool tarn__lanes_turn(tarn_pool *pool) {
   lanes->turns = now - lanes->last_at <= CLOSE ? lanes->turns + 1 : 0;
   lanes->last = tarn__seats;
   lanes->last_at = now;
-  lanes->begun = lanes->turns >= TURNS;
+  lanes->begun = lanes->turns >= TURNS && may_have_lanes(pool);
   return lanes->begun;
-}
-
-// What forbids lanes needs one order of all requests, or of all that is done
-// for each of them.
-static bool may_have_lanes(const tarn_pool *pool) {
-  return pool->current->type->has_lanes &&
-         (pool->flags & ~(uint32_t)TARN_POOL_DRY) == 0 &&
-         tarn__debug_of(pool) == NULL &&
-         !tarn__front_counts(pool, TARN_COUNT_EVENTS) &&
-         tarn__os_can_fence_threads();
 }
 
 // --- settling --------------------------------------------------------------
@@ -210,6 +210,7 @@ static tarn__pool_lane *make_lane(tarn_pool *pool) {
 }
 
 static tarn__pool_lane *adopt_lane(tarn_pool *pool) {
+  if (pool->lanes.owned >= pool->current->lanes) return NULL;
   tarn__pool_lane *lane = lane_of(pool, NULL);
   if (lane == NULL) lane = make_lane(pool);
   if (lane == NULL) return NULL;

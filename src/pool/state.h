@@ -154,13 +154,19 @@ static inline tarn__pool_steps *tarn__steps_mine(tarn_pool *pool) {
   return pool->threads.apart ? tarn__steps_of_thread(pool) : &pool->steps;
 }
 
+// Not while threads have lanes: what they ask for at the same time makes no
+// row, and steps of each would take longer, and more memory, than they save.
+static inline bool tarn__steps_may_learn(const tarn_pool *pool) {
+  return pool->current->steps != 0 && !pool->lanes.begun;
+}
+
 // Whether there is nothing to seek for a request: no step is followed, and none
 // can begin or be learned here. Then steps need not be asked.
 static inline bool tarn__steps_are_quiet(const tarn_pool *pool) {
   const tarn__pool_steps *steps = &pool->steps;
   const tarn__pool_recorder *recorder = &steps->recorder;
-  if (pool->current->steps == 0) return true;
   if (steps->cursor.layout != NULL || pool->threads.apart) return false;
+  if (!tarn__steps_may_learn(pool)) return true;
   if (pool->threads.count > 1 && tarn__steps_may_part(pool)) return false;
   size_t live = pool->stats.live_bytes;
   bool begins = live <= steps->base || live < steps->least ||

@@ -41,6 +41,9 @@ struct tarn__pool_strategy {
   size_t inside;   // calls that have released the lock and will return
   size_t held;     // bytes of the device that it has besides its pieces'
   size_t steps;    // blocks of the largest step that is learned; 0: none
+  size_t lanes;    // threads that may have lanes; of others than 0, pieces may
+                   // be kept by threads, and serve smaller requests, and |give|
+                   // keeps the lock for those of no stream
   bool ordered;    // the source takes and gives in the order of streams
   bool started;    // memory that is cut up was asked for
 };
@@ -102,8 +105,6 @@ typedef void tarn__pool_memory_fn(void *context, tarn_addr address,
 // there.
 struct tarn__pool_strategy_type {
   tarn_strategy table;  // |size|: of the struct that begins with the base
-  bool has_lanes;       // its pieces may be kept by threads, and serve smaller
-                   // requests; |give| keeps the lock for those of no stream
 
   // Reads the options into the zero-filled struct, type and pool set.
   tarn_status (*init)(tarn__pool_strategy *strategy,

@@ -130,9 +130,9 @@ static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
     return;
   }
   piece->notes = 0;
-  bool heard = pool->current->steps != 0 && pool->steps.cursor.layout == NULL &&
-               piece->owner == pool->current && piece->lane == 0 &&
-               tarn__debug_of(pool) == NULL &&
+  bool heard = tarn__steps_may_learn(pool) &&
+               pool->steps.cursor.layout == NULL &&
+               piece->owner == pool->current && tarn__debug_of(pool) == NULL &&
                !tarn__front_counts(pool, TARN_COUNT_EVENTS);
   if (heard) tarn__steps_note(pool, what, piece);
 }

@@ -114,7 +114,7 @@ static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
   tarn__front_count_live(pool, piece, false);
   tarn__front_describe(pool, piece, out_block);
   if (strategy->steps != 0) piece->notes = 0;
-  if (strategy->steps != 0 && piece->lane == 0) {
+  if (tarn__steps_may_learn(pool)) {
     tarn__pool_note what = {.size = size, .align = align, .tag = tag};
     tarn__steps_note(pool, &what, piece);
   }

@@ -78,6 +78,40 @@ TEST_LOOP(only_arena_pool_has_them, ALL_STRATEGIES) {
   ck_assert_uint_eq(lanes_of(pool), strcmp(name, "arena_pool") == 0 ? 1 : 0);
 }
 
+static void check_most(const char *strategy, size_t lanes) {
+  tarn_pool *pool = own_pool_with(TARN_HOST, strategy, 0, 0);
+  tarn_other other;
+  other_begin(&other);
+  begin_lanes(pool, &other);
+  ck_assert(pool->lanes.begun == (lanes != 0));
+  ck_assert_uint_eq(lanes_of(pool), lanes);
+  other_ends(&other);
+  assert_ok(tarn__front_check(pool));
+}
+
+TEST(as_many_threads_have_them_as_is_said) {
+  check_most("arena_pool:lanes=0", 0);
+  check_most("arena_pool:lanes=1", 1);
+  check_most("arena_pool:lanes=2", 2);
+}
+
+// Not even of blocks that no lane takes.
+TEST(no_step_is_learned_meanwhile) {
+  tarn_pool *pool = arena();
+  tarn_other other;
+  other_begin(&other);
+  begin_lanes(pool, &other);
+  uint64_t heard = pool->steps.recorder.count;
+  for (int i = 0; i < 1000; i++) {
+    tarn_block block;
+    assert_ok(tarn_pool_alloc(pool, 2 * MIB, 0, NULL, &block));
+    assert_ok(tarn_pool_free(&block, NULL));
+  }
+  ck_assert_uint_eq(pool->steps.recorder.count, heard);
+  ck_assert_ptr_null(pool->steps.cursor.layout);
+  other_ends(&other);
+}
+
 TEST(without_host_memory_threads_use_the_lock) {
   faults_install();
   tarn_pool *pool = arena();

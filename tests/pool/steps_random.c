@@ -38,7 +38,6 @@ static uint64_t allocs;
 static uint64_t frees;
 static uint64_t played;
 static const char *strategy;
-static size_t added;  // to each size
 
 static size_t random_below(size_t limit) {
   return next_random(&state) % limit;
@@ -166,7 +165,6 @@ static bool is_there(const held *h, bool frees_it) {
 }
 
 static void take_into(held *h, size_t size) {
-  size += added;
   is_there(h, false) ? do_there(take_here, h, size) : take_here(h, size);
 }
 
@@ -312,8 +310,7 @@ TEST_LOOP(steps_of_several_shapes, 4) {
 }
 
 TEST_LOOP(steps_of_two_threads, 4) {
-  begin(_i + 8, "arena_pool:slack=128M");  // plans of large blocks are loose
-  added = MIB;                             // no lane takes them
+  begin(_i + 8, "arena_pool:lanes=0");
   begin_other();
   size_t operations = play_shapes(OPERATIONS / 16);
   end_other();

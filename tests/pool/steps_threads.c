@@ -165,8 +165,6 @@ TEST(frees_of_another_thread_come_at_any_time) {
 // --- one takes, another frees ------------------------------------------------
 //
 // As a loader of data: the blocks of one thread go through a queue to another.
-// They are larger than those that lanes take, and few: their plan, which keeps
-// each for as long as any was seen to live, takes more than they do.
 
 static struct {
   held queue[QUEUE];
@@ -191,7 +189,7 @@ static void *consume(void *unused) {
 }
 
 TEST(one_takes_and_another_frees) {
-  open_host("arena_pool:slack=16M");
+  open_host("arena_pool:lanes=0");
   loader.blocks = (size_t)STEPS * LAYERS;
   loader.lag = 5;
   sem_init(&loader.filled, 0, 0);
@@ -201,7 +199,7 @@ TEST(one_takes_and_another_frees) {
   for (size_t i = 0; i < loader.blocks; i++) {
     sem_wait(&loader.room);
     held *h = &loader.queue[i % QUEUE];
-    bool is = take_held(h, MIB + size_of(i % LAYERS));
+    bool is = take_held(h, size_of(i % LAYERS));
     planned += is && i >= loader.blocks / 2 ? 1 : 0;
     sem_post(&loader.filled);
   }
@@ -268,7 +266,7 @@ static void *race(void *context) {
 }
 
 TEST(threads_at_the_same_time_are_followed_each_by_itself) {
-  open_host("arena_pool");
+  open_host("arena_pool:lanes=0");
   racer racers[RACING] = {{.number = 0}, {.number = 1}};
   size_t all = (size_t)EFFORT(400, 200) / 2 * LAYERS;
   size_t planned = 0;
