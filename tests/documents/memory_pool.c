@@ -265,17 +265,18 @@ TEST_LOOP(iterations_of_one_layer_of_bert, DOCUMENT_DEVICES) {
 // --- changing the strategy -------------------------------------------------
 
 // "By default, we use page unit pool for both CPUs and GPUs". Tarn's default
-// holds less memory and reuses as much: once it has laid out an iteration, in
-// the second, those that come again ask for nothing. TARN_POOL=page_unit_pool
-// makes the document's the default.
+// holds less memory and reuses as much: once it has laid out an iteration,
+// those that come again ask for nothing. Before, it asks as long as that costs
+// less than moving pages, which depends on the machine.
+// TARN_POOL=page_unit_pool makes the document's the default.
 TEST_LOOP(the_default_reuses_all_memory_too, DOCUMENT_DEVICES) {
-  iteration three[3];
+  iteration some[10];
   open_on(_i);
   const char *name = stats_now().strategy;
   ck_assert_str_eq(name, "arena_pool");
-  run_experiment(name, 3, three);
-  ck_assert_uint_gt(three[0].asked, 0);
-  ck_assert_uint_eq(three[2].asked, 0);
+  run_experiment(name, 10, some);
+  ck_assert_uint_gt(some[0].asked, 0);
+  ck_assert_uint_eq(some[9].asked, 0);
   setenv("TARN_POOL", "page_unit_pool", 1);
   remove_pool();
   ck_assert_str_eq(stats_now().strategy, "page_unit_pool");
