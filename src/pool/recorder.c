@@ -129,10 +129,7 @@ static bool is_in_vain(const tarn__pool_recorder *r) {
 
 // Whether to note events now. Without host memory none are noted.
 static bool is_listening(tarn__pool_recorder *r) {
-  if (r->rest > 0) {
-    r->rest--;
-    return false;
-  }
+  if (tarn__recorder_let_pass(r)) return false;
   r->vain++;
   if (r->room == 0) return set_room(r, FIRST_ROOM);
   if (is_in_vain(r)) {

@@ -135,6 +135,13 @@ void tarn__recorder_mark(tarn__pool_recorder *recorder, size_t live,
 // Forgets what has come between marks.
 void tarn__recorder_forget(tarn__pool_recorder *recorder);
 
+// Whether it rests, and lets one event pass.
+static inline bool tarn__recorder_let_pass(tarn__pool_recorder *recorder) {
+  if (recorder->rest == 0) return false;
+  recorder->rest--;
+  return true;
+}
+
 // A step that was learned has served so many events.
 static inline void tarn__recorder_earn(tarn__pool_recorder *recorder,
                                        size_t events) {

@@ -88,14 +88,18 @@ enum { BITS = 32, OWN_BITS = 28 };
 
 void tarn__steps_note(tarn_pool *pool, const tarn__pool_note *what,
                       tarn__pool_piece *piece) {
+  if (pool->threads.count == 1 &&
+      tarn__recorder_let_pass(&pool->steps.recorder)) {
+    return;
+  }
   size_t by = take_number(pool);
   tarn__pool_recorder *all = listening(pool, &pool->steps);
   tarn__pool_recorder *own = listening(pool, tarn__steps_of_number(pool, by));
-  piece->by = (uint32_t)by & 15;
   if (all != NULL) piece->noted = (uint32_t)tarn__recorder_alloc(all, what);
   if (own != NULL) {
     piece->noted_own = tarn__recorder_alloc(own, what) & ((1u << OWN_BITS) - 1);
   }
+  if (piece->notes != 0) piece->by = (uint32_t)by & 15;
 }
 
 static void note_free(tarn__pool_recorder *recorder, uint64_t taken,
