@@ -34,10 +34,6 @@ void placement_destroy(placement *p) {
   free(p);
 }
 
-size_t placement_count(const placement *p) {
-  return p->count;
-}
-
 static size_t processor_at(const placement *p, size_t number) {
   size_t left = number % p->count;
   size_t processor = 0;

@@ -19,11 +19,8 @@ typedef struct placement placement;
 placement *placement_create(void);
 void placement_destroy(placement *p);
 
-// How many processors these are; 0: unknown, and nothing is done below.
-size_t placement_count(const placement *p);
-
 // The calling thread runs on processor |number| only, counted round; or on all
-// of them again.
+// of them again. Where they are unknown, nothing is done.
 void placement_pin(const placement *p, size_t number);
 void placement_unpin(const placement *p);
 

@@ -344,10 +344,11 @@ static request six[] = {{.slot = 0, .size = 8},
 static const request_list crossed = {
     .items = six, .count = 6, .slot_count = 3, .rank_count = 1};
 
-TEST(each_frees_what_the_other_has) {
-  static const bool by_first[] = {true, false, false, true, true, false};
+// Of two threads, in each of many passes.
+static void check_who_serves(const request_list *requests,
+                             const bool by_first[6]) {
   record r = {.refuses = false};
-  crossing *c = crossing_create(&crossed, 2, false);
+  crossing *c = crossing_create(requests, 2, false);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 50; pass++) {
     require(crossing_run(c, note, &r, 1));
@@ -357,6 +358,11 @@ TEST(each_frees_what_the_other_has) {
     }
   }
   crossing_destroy(c);
+}
+
+TEST(each_frees_what_the_other_has) {
+  static const bool by_first[] = {true, false, false, true, true, false};
+  check_who_serves(&crossed, by_first);
 }
 
 // Of three threads that each allocate one, the next one frees it; of more
@@ -394,18 +400,8 @@ TEST(threads_that_a_trace_names) {
   static uint32_t named[] = {0, 1, 3, 2, 2, 1};
   static const bool by_first[] = {true, false, false, true, true, false};
   request_list with_threads = crossed;
-  record r = {.refuses = false};
   with_threads.threads = named;
-  crossing *c = crossing_create(&with_threads, 2, false);
-  ck_assert_ptr_nonnull(c);
-  for (int pass = 1; pass <= 50; pass++) {
-    require(crossing_run(c, note, &r, 1));
-    for (size_t i = 0; i < 6; i++) {
-      require(r.served[i] == pass);
-      require((pthread_equal(r.by[i], pthread_self()) != 0) == by_first[i]);
-    }
-  }
-  crossing_destroy(c);
+  check_who_serves(&with_threads, by_first);
 }
 
 // One thread only allocates, the other only frees: no free holds the first
