@@ -58,6 +58,7 @@ typedef struct tarn__pool_arena_need {
   bool sparing;  // within the slack, holes may keep their pages; after a call:
                  // they did
   bool adds;     // the pool is to hold more: holes keep their pages in any case
+  bool bounded;  // it may hold no more than the live peak and the slack
 } tarn__pool_arena_need;
 
 // Maps the pages of |plan|, which was made under the same hold of the lock.

@@ -49,7 +49,7 @@ static tarn_status take_for_ground(tarn__pool_arena *self,
   tarn__pool_extents *zone = zone_of_grounds(self);
   tarn__pool_request own = *request;
   uint64_t last = 0;
-  tarn__pool_arena_need need = {zone, request->size, &own, .sparing = false};
+  tarn__pool_arena_need need = {zone, request->size, &own, .bounded = true};
   tarn_status status = TARN_OK;
   if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
   *out = tarn__extents_take(zone, request->size, request->align,

@@ -212,6 +212,14 @@ static void learn_price(tarn__pool_arena *self,
                       self->regions.page);
 }
 
+// Of a bounded need, |lacking| bytes may exceed the bound.
+static void hold_bound(const tarn__pool_arena *self,
+                       tarn__pool_arena_need *need, size_t lacking) {
+  if (need->bounded && !tarn__arena_may_grow(self, 0, lacking)) {
+    need->request->no_grow = true;
+  }
+}
+
 // Unused pages go where they are needed, unless they are to stay in
 // their holes.
 static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
@@ -231,6 +239,7 @@ static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
   if (need->sparing) return;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
     taken += take_strips(strips, &self->zones[i], NULL, lacking - taken);
+  if (taken < lacking) hold_bound(self, need, lacking - taken);
 }
 
 // The pages that began to move at |begin_ns| have done so.
@@ -294,12 +303,17 @@ static void make_way(tarn__pool_arena *self, size_t wanted, size_t size) {
 // A shared segment grows with its zone. A block that would take more than half
 // of a segment has one of its own size: it fits, and no other block keeps the
 // segment when it is freed.
-static tarn_status add_segment(tarn__pool_arena *self, tarn__pool_extents *zone,
-                               size_t size, tarn__pool_request *request) {
+static tarn_status add_segment(tarn__pool_arena *self,
+                               tarn__pool_arena_need *need) {
+  tarn__pool_extents *zone = need->zone;
+  tarn__pool_request *request = need->request;
+  size_t size = need->size;
   if (request->no_grow) return tarn__source_refuse_growth(request);
   size_t own = tarn__chunk_growth(zone->taken_bytes, MOST_SHARED);
   if (size > own / 2) own = size;
   if (self->base.pool->sizes.later == 0) make_way(self, request->size, own);
+  hold_bound(self, need, own);
+  if (request->no_grow) return tarn__source_refuse_growth(request);
   return tarn__segments_add(&self->segments, &self->base, request, zone, own,
                             size);
 }
@@ -524,7 +538,7 @@ tarn_status tarn__arena_find(tarn__pool_arena *self,
       if (again) continue;
     } else {
       status = self->range_size == 0
-                   ? add_segment(self, zone, need->size, request)
+                   ? add_segment(self, need)
                    : add_range(self, zone, need->size, request->align);
       if (status == TARN_OK) continue;
     }
