@@ -14,6 +14,7 @@
 #include "kit/child.h"
 #include "kit/crossing.h"
 #include "kit/memory.h"
+#include "support/effort.h"
 #include "support/places.h"
 #include "support/run.h"
 
@@ -502,18 +503,17 @@ TEST(nobody_waits_for_what_was_refused) {
 
 // --- touched ---------------------------------------------------------------
 
-TEST(touched_blocks_are_held) {
+TEST_LOOP(touched_blocks_are_held, THREADS_ARE_WATCHED ? 0 : 3) {
   static const char *const names[] = {"glibc", "arena_pool", "no_pool"};
-  for (size_t i = 0; i < 3; i++) {
-    pool_bench_result r = run(names[i], NULL, 1, true);
-    ck_assert_msg(r.failed[0] == '\0', "%s: %s", names[i], r.failed);
-    ck_assert(isfinite(r.iteration_ms[POOL_BENCH_FIRST]));
-    ck_assert_double_gt(r.reserved_over_live, 0.9);
-  }
-  for (int i = 0; i < LIBRARY_DEVICES; i++) {
-    pool_bench_result r = run("page_unit_pool", test_devices[i], 2, true);
-    ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
-  }
+  pool_bench_result r = run(names[_i], NULL, 1, true);
+  ck_assert_msg(r.failed[0] == '\0', "%s: %s", names[_i], r.failed);
+  ck_assert(isfinite(r.iteration_ms[POOL_BENCH_FIRST]));
+  ck_assert_double_gt(r.reserved_over_live, 0.9);
+}
+
+TEST_LOOP(two_threads_touch_blocks, LIBRARY_DEVICES) {
+  pool_bench_result r = run("page_unit_pool", test_devices[_i], 2, true);
+  ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
 }
 
 TEST_LOOP(one_byte_of_each_page, TEST_DEVICES) {

@@ -97,7 +97,7 @@ TEST(every_shape_is_as_the_model) {
 }
 
 // Every count of rows about those at which a window is full.
-TEST(every_count_is_as_the_model) {
+TEST_LOOP(every_count_is_as_the_model, THREADS_ARE_WATCHED ? 0 : 1) {
   for (size_t count = 0; count < 320; count += (size_t)EFFORT(1, 3)) {
     rows_scene_shape c = {
         .table = TARN_DTYPE_U8,
@@ -115,7 +115,7 @@ TEST(every_count_is_as_the_model) {
 
 // Rows of every size up to long ones: copied in two parts, in more, and by
 // memcpy. In half of them indices are narrow, and some are of no row.
-TEST(every_size_of_row_is_as_the_model) {
+TEST_LOOP(every_size_of_row_is_as_the_model, THREADS_ARE_WATCHED ? 0 : 1) {
   for (size_t width = 1; width < 1300; width += width < 300 ? 1 : 37) {
     rows_scene_shape c = {.table = TARN_DTYPE_U8,
                           .dense = TARN_DTYPE_U8,
@@ -132,7 +132,7 @@ TEST(every_size_of_row_is_as_the_model) {
 }
 
 // So much that it goes past the caches, where rows begin with a line or not.
-TEST(much_is_as_the_model) {
+TEST_LOOP(much_is_as_the_model, THREADS_ARE_WATCHED ? 0 : 1) {
   static const size_t shifts[] = {0, 16, 1};
   for (int i = 0; i < 3 * 3 * 2; i += EFFORT(1, 5)) {
     rows_scene_shape c = {.table = TARN_DTYPE_F32,
@@ -158,7 +158,7 @@ static const rows_scene_shape many = {.table = TARN_DTYPE_F32,
                                       .table_count = 2 << 20,
                                       .index_count = MANY};
 
-TEST_RANGE(many_are_as_the_model, 1, EFFORT(5, 3)) {
+TEST_RANGE(many_are_as_the_model, THREADS_ARE_WATCHED ? 2 : 1, EFFORT(5, 3)) {
   rows_scene_shape c = many;
   c.threads = (uint32_t)_i;
   try_shape(&c);
@@ -199,8 +199,6 @@ TEST(threads_are_made_and_gone) {
   try_shape(&c);
   ck_assert_uint_eq(threads_made, 6);  // two for each action
   c.threads = 1;
-  try_shape(&c);
-  c.threads = 0;
   try_shape(&c);
   c.threads = UINT32_MAX;
   c.index_count = 100;  // not worth a thread
@@ -291,7 +289,7 @@ TEST_RANGE(the_first_bad_index_is_named, 1, EFFORT(4, 3)) {
 }
 
 // At each place of a window that is found, and at both sizes of indices.
-TEST(the_first_bad_index_of_few_is_named) {
+TEST_LOOP(the_first_bad_index_of_few_is_named, THREADS_ARE_WATCHED ? 0 : 1) {
   static const int64_t bad[] = {-1, 50, INT32_MAX, INT32_MIN};
   for (size_t k = 0; k < 320; k += (size_t)EFFORT(1, 3)) {
     rows_scene_shape c = {.table = TARN_DTYPE_F32,
