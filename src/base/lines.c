@@ -7,9 +7,15 @@
 
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
+static void pass_marks(tarn__lines *lines) {
+  while (lines->size - lines->at >= 3 &&
+         memcmp(lines->bytes + lines->at, BYTE_ORDER_MARK, 3) == 0)
+    lines->at += 3;
+}
+
 void tarn__lines_init(tarn__lines *lines, const void *bytes, size_t size) {
   *lines = (tarn__lines){.bytes = bytes, .size = size};
-  if (size >= 3 && memcmp(bytes, BYTE_ORDER_MARK, 3) == 0) lines->at = 3;
+  pass_marks(lines);
 }
 
 static bool is_blank(const char *text, size_t size) {
@@ -22,6 +28,7 @@ static bool is_blank(const char *text, size_t size) {
 bool tarn__lines_next(tarn__lines *lines, const char **out_text,
                       size_t *out_size) {
   while (lines->at < lines->size) {
+    if (!lines->has_begun) pass_marks(lines);
     const char *text = lines->bytes + lines->at;
     size_t left = lines->size - lines->at;
     const char *end = memchr(text, '\n', left);
@@ -35,6 +42,7 @@ bool tarn__lines_next(tarn__lines *lines, const char **out_text,
     size_t size = (size_t)(end - text);
     lines->at += size < left ? size + 1 : size;
     if (is_blank(text, size)) continue;
+    lines->has_begun = true;
     *out_text = text;
     *out_size = size - (text[size - 1] == '\r');
     return true;

@@ -14,10 +14,12 @@ typedef struct tarn__lines {
   size_t at;
   size_t number;    // of the line read last, from 1 on; blank ones count
   bool takes_last;  // also without a newline; set it after init
+  bool has_begun;   // a line was there that is not blank
   bool unfinished;  // set when the last line turns out to have no newline
 } tarn__lines;
 
-// A byte order mark at the start is passed over.
+// Byte order marks before the first line that is not blank are passed over:
+// whoever writes the lines again may leave out what comes before.
 void tarn__lines_init(tarn__lines *lines, const void *bytes, size_t size);
 
 // The next line that is not blank, without its newline and a carriage return

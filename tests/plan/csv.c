@@ -92,6 +92,7 @@ TEST(lines_come_in_many_forms) {
       "id,lower,upper,size\r\na b,0,3,4\r\nc,1,2,5\r\n",
       "id,lower,upper,size\r\na b,0,3,4\r\nc,1,2,5\r",
       "\xef\xbb\xbf" FIRST "a b,0,3,4\nc,1,2,5\n",
+      "\n\xef\xbb\xbf" FIRST "a b,0,3,4\nc,1,2,5\n",
       "\n \n\t\r\n" FIRST "\n\na b,0,3,4\n   \nc,1,2,5\n\n\n",
       " id\t,lower , upper,size\n\ta b , 0,3 ,\t4\t\n  c,1,2,0005\n"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -87,6 +87,10 @@ TEST(what_is_written_is_what_was_read) {
   assert_written(offsets, arenas,
                  "id,lower,upper,size,offset,arena\n"
                  " a ,0,3,4,64,3\nb,1,2,5," MOST ",0\n");
+  // A byte order mark stays nowhere: it would be one when it comes first.
+  assert_ok(read_text("\xef\xbb\xbf\xef\xbb\xbf\n\xef\xbb\xbf" FIRST
+                      "a,0,3,4\n\xef\xbb\xbf,1,2,5\n"));
+  assert_written(NULL, NULL, FIRST "a,0,3,4\n\xef\xbb\xbf,1,2,5\n");
   // In the column that there is; others stay, those that are unknown too.
   assert_ok(
       read_text("note,id,offset,lower,,upper,size\r\n"
