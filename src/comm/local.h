@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "comm/area.h"
+#include "comm/wait.h"
 #include "tarn/comm.h"
 
 // The sockets of a process: its mailbox, and those into the mailboxes of the
@@ -95,19 +96,6 @@ static inline const unsigned char *tarn__local_slot_of(
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT
 //                 no rank has gone through it.
 TARN_MUST_CHECK tarn_status tarn__local_round(tarn__comm_local *local);
-
-// A wait for other ranks, in slices: between two, it is checked whether they
-// still run.
-typedef struct tarn__comm_wait {
-  uint64_t slice;  // nanoseconds
-  uint64_t end;    // by the clock
-  uint64_t now;    // when tarn__wait_left was last asked
-} tarn__comm_wait;
-
-tarn__comm_wait tarn__wait_begin(uint64_t timeout_ms);
-
-// The nanoseconds left; 0: the wait is over.
-uint64_t tarn__wait_left(tarn__comm_wait *wait);
 
 // Breaks the area if a rank r with |watched[r]| other than -1 has left or
 // ended. Overwrites |watched|.

@@ -1,19 +1,12 @@
-// Where modules stand: which folders are searched, and what is in them.
-//
-// The first three are seen from the file that holds this code, the library or a
-// program that the library is linked into:
+// Where modules stand: which folders are searched (base/folders.h), and what is
+// in them.
 //
 //   build/libtarn.so, build/tarn       plugins/
 //   LIBDIR/libtarn.so                  tarn/
 //   BINDIR/tarn                        TARN_LIB_FROM_BIN, LIBDIR/tarn from
-//   there wherever                           $TARN_PLUGIN_DIR
+//   there
 //
-// A program may be run out of a folder in which others can make a folder, such
-// as /tmp. So a folder beside the library counts only if it belongs to whom the
-// library belongs to, to the user or to root, and not everyone may write there.
-//
-// Invariants: a path is absolute, and no part of it depends on the current
-// directory. Nothing is kept between two calls.
+// Nothing is kept between two calls.
 #include "device/modules.h"
 
 #include <dirent.h>
@@ -26,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
@@ -34,87 +28,11 @@
 static const char prefix[] = "tarn_";
 static const char suffix[] = ".so";
 
-// --- the file that holds this code -----------------------------------------
-
-// The path of the file that is mapped at |address|, in a line of
-// /proc/self/maps: "begin-end rights offset device inode  path". NULL: another
-// line, or no file.
-static const char *path_in_line(const char *line, uintptr_t address) {
-  char *end = NULL;
-  uintptr_t from = strtoull(line, &end, 16);
-  if (*end != '-') return NULL;
-  uintptr_t to = strtoull(end + 1, &end, 16);
-  return from <= address && address < to ? strchr(end, '/') : NULL;
-}
-
-// The kernel knows the file by its absolute path. The dynamic linker may have
-// been given a relative one, when the current directory was another.
-static bool find_own_file(char out[PATH_MAX]) {
-  static const char here = 0;
-  tarn__os_lines lines;
-  const char *path = NULL;
-  if (!tarn__os_lines_open(&lines, "/proc/self/maps")) return false;
-  for (const char *line = tarn__os_lines_next(&lines);
-       line != NULL && path == NULL; line = tarn__os_lines_next(&lines)) {
-    path = path_in_line(line, (uintptr_t)&here);
-    if (path != NULL) snprintf(out, PATH_MAX, "%s", path);
-  }
-  close(lines.fd);
-  return path != NULL;
-}
-
 // --- folders ---------------------------------------------------------------
 
-// False: no more folders.
-typedef bool folder_visit(void *context, const char *folder);
-
-// Of |library|, which may be gone, the owner. A program with rights beyond its
-// user's may have been given another path by that user: there root alone
-// counts.
-static uid_t owner_of(const char *library) {
-  struct stat found;
-  if (getauxval(AT_SECURE) != 0) return 0;
-  return stat(library, &found) == 0 ? found.st_uid : geteuid();
-}
-
-static bool is_trusted(const char *folder, uid_t owner) {
-  struct stat found;
-  if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode)) return false;
-  bool is_user = getauxval(AT_SECURE) == 0 && found.st_uid == geteuid();
-  bool is_known = found.st_uid == 0 || found.st_uid == owner || is_user;
-  if (is_known && (found.st_mode & S_IWOTH) == 0) return true;
-  tarn__log(TARN_LOG_WARN,
-            "%s: not searched for plug-ins: it is another user's, or everyone "
-            "may write there",
-            folder);
-  return false;
-}
-
-static bool join(char out[PATH_MAX], const char *folder, const char *name) {
-  int length = snprintf(out, PATH_MAX, "%s/%s", folder, name);
-  return length > 0 && length < PATH_MAX;
-}
-
-// False if |visit| wants no more.
-static bool visit_beside(folder_visit *visit, void *context) {
+static void visit_folders(tarn__folder_visit *visit, void *context) {
   static const char *const places[] = {"plugins", "tarn", TARN_LIB_FROM_BIN};
-  char own[PATH_MAX];
-  if (!find_own_file(own)) return true;
-  uid_t owner = owner_of(own);
-  *strrchr(own, '/') = '\0';
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    char path[PATH_MAX];
-    char real[PATH_MAX];
-    if (!join(path, own, places[i]) || realpath(path, real) == NULL) continue;
-    if (is_trusted(real, owner) && !visit(context, real)) return false;
-  }
-  return true;
-}
-
-static void visit_folders(folder_visit *visit, void *context) {
-  if (!visit_beside(visit, context)) return;
-  const char *named = secure_getenv("TARN_PLUGIN_DIR");
-  if (named != NULL && named[0] == '/') (void)visit(context, named);
+  tarn__folders_visit(places, sizeof places / sizeof *places, visit, context);
 }
 
 typedef struct text {
@@ -148,7 +66,8 @@ typedef struct search {
 
 static bool look_in(void *context, const char *folder) {
   search *s = context;
-  s->is_found = join(s->path, folder, s->file) && access(s->path, F_OK) == 0;
+  s->is_found = tarn__folders_join(s->path, folder, s->file) &&
+                access(s->path, F_OK) == 0;
   return !s->is_found;
 }
 
@@ -224,7 +143,8 @@ static tarn_status add_file(tarn__device_modules *modules, size_t first,
   char type[TARN__TYPE_MAX + 1];
   char path[PATH_MAX];
   if (!type_of(file, type) || is_listed(modules, type)) return TARN_OK;
-  if (!join(path, folder, file) || access(path, F_OK) != 0) return TARN_OK;
+  if (!tarn__folders_join(path, folder, file) || access(path, F_OK) != 0)
+    return TARN_OK;
   return insert(modules, first, type, path);
 }
 
