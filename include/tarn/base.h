@@ -77,6 +77,11 @@ TARN_API const char *tarn_status_name(tarn_status status);
 // Threads:  each thread has its own.
 TARN_API const char *tarn_last_error(void);
 
+// Makes |text|, cut where it is longer, the last error of this thread, and
+// returns |status|. For code outside the library whose functions fail as the
+// library's do, such as engines of communicators.
+TARN_API tarn_status tarn_fail(tarn_status status, const char *text);
+
 // ---------------------------------------------------------------------------
 // Host memory of the library itself
 // ---------------------------------------------------------------------------

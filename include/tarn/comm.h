@@ -29,15 +29,20 @@
 // Ranks of one machine communicate through sockets and memory that they
 // inherit. These have no name in a file system, and only processes that
 // inherited them can take part. Ranks that meet at a path get the same from the
-// first of them; then the path is removed. For several machines,
-// tarn_comm_create takes other implementations.
+// first of them; then the path is removed. Ranks of several machines
+// communicate by messages of MPI (tarn_mpi.h), or of another engine
+// (tarn_comm_from_engine).
 //
 // Failure. All ranks that wait for a rank learn of its death within 100 ms, and
 // of a rank that stops after the deadline. The text has its number:
 //   TARN_E_PEER_LOST  a rank has ended, became another program by exec, or has
 //                     destroyed this communicator.
 //   TARN_E_TIMEOUT    a rank did not arrive within the timeout of the options.
-//   TARN_E_CORRUPT    the data of a rank in the shared memory is damaged.
+//   TARN_E_CORRUPT    the data of a rank in the shared memory, or a message, is
+//                     damaged.
+// Over messages the death of a rank is found out by the deadline, as silence
+// is: TARN_E_TIMEOUT, at all ranks, within a tenth of the timeout more. A rank
+// that has what it needs may have returned before.
 // The communicator is then broken: every collective on it returns the same
 // error at every rank, without waiting. It can only be destroyed, with all that
 // was created with it. A rank that has called tarn_comm_destroy counts as lost
@@ -95,16 +100,24 @@ typedef struct tarn_comm_options {
 } tarn_comm_options;
 #define TARN_COMM_MOST_JOB 255
 
-// The communicator of the rank that `tarn run` has started this process as. In
-// a process without a launcher: rank 0 of 1. Once per process: then the place
-// is taken.
+// The communicator of the rank that a launcher has started this process as:
+// `tarn run`, or mpirun or srun of Open MPI or MPICH. In a process without a
+// launcher: rank 0 of 1. Once per process: then the place is taken.
+//
+// Under mpirun and srun (OMPI_COMM_WORLD_SIZE, PMI_SIZE or SLURM_STEP_NUM_TASKS
+// is neither empty nor 0 nor 1) ranks join by MPI: by the one that the process
+// has loaded, else by the launcher's. The library for it,
+// libtarn_mpi_openmpi.so or libtarn_mpi_mpich.so, stands beside libtarn.so, or
+// in the folder that TARN_PLUGIN_DIR names. MPI is initialized if it is not,
+// and then finalized when the process exits with status 0 (see tarn_mpi.h).
+// Ranks of one machine then communicate as if `tarn run` had started them; see
+// tarn_comm_from_engine.
 //
 // Other launchers pass no place on, and a process that took itself for rank 0
 // of 1 would work on a table of its own. So without a place it is an error if
-// WORLD_SIZE (torchrun, Ray), OMPI_COMM_WORLD_SIZE, PMI_SIZE (MPI) or
-// SLURM_STEP_NUM_TASKS (srun) is set to anything but a number of at most 1.
-// Some launchers set none of these: a process of Python's multiprocessing is
-// rank 0 of 1. Under all of them, use tarn_comm_meet.
+// WORLD_SIZE (torchrun, Ray) is set to anything but a number of at most 1. Some
+// launchers set no variable: a process of Python's multiprocessing is rank 0 of
+// 1. Under all of them, use tarn_comm_meet.
 //
 // TARN_COMM, which names the place, stays in the environment. A program that a
 // rank starts inherits the variable but not the place.
@@ -112,8 +125,9 @@ typedef struct tarn_comm_options {
 // Cost:             returns when all ranks have called it.
 // TARN_E_STATE      the place was taken before, in this process or another; or
 //                   the place is the parent's; or another launcher has started
-//                   several ranks, as above. The text says what to do. Never
-//                   with TARN_COMM_ALONE.
+//                   several ranks, as above; or the library for its MPI is not
+//                   there, or MPI may not be called here. The text says what to
+//                   do. Never with TARN_COMM_ALONE.
 // TARN_E_INVALID    TARN_COMM is malformed, or only a part of its place was
 //                   inherited; or |options| are wrong.
 // TARN_E_TIMEOUT    a rank did not arrive; the text names it.
@@ -347,6 +361,14 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_agree(tarn_comm *comm,
 // Other implementations
 // ---------------------------------------------------------------------------
 
+// The direction of a message.
+typedef enum tarn_comm_way {
+  TARN_COMM_SEND = 1,
+  TARN_COMM_RECEIVE = 2,
+} tarn_comm_way;
+#define TARN_COMM_ANY SIZE_MAX
+#define TARN_COMM_TAGS (UINT32_C(1) << 15)
+
 // The operations of a communicator: the functions above without checks of
 // arguments, which the library makes by an allgather, as it does a barrier.
 // Each is a collective with its own deadline. They are called by one thread at
@@ -354,6 +376,18 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_agree(tarn_comm *comm,
 // 0. |self| is that of tarn_comm_create. They return the same statuses as the
 // functions above. A status other than TARN_OK, TARN_E_NOMEM and TARN_E_IO
 // breaks the communicator.
+//
+// An engine that has messages, such as MPI, needs no collectives: where
+// broadcast, allgather, alltoallv and split are all NULL, the library makes
+// them of messages, with its own deadlines. When a message does not come, it
+// asks the ranks that it waits for, and those that these wait for, what they
+// do; the first that does not answer within a tenth of the timeout is named, at
+// all ranks.
+//
+// Messages between two ranks with the same tag arrive in the order in which
+// they were posted. Both ends know the size. Data stays in place until the
+// message is done; a message that was cancelled is done too. After an error the
+// library calls no function but destroy.
 typedef struct tarn_comm_ops {
   size_t struct_size;
   const char *name;  // "local", "mpi"; lives as long as the communicator
@@ -376,6 +410,25 @@ typedef struct tarn_comm_ops {
   tarn_status (*share)(void *self, int fd, int *out_fds);
   // NULL: no check between collectives.
   tarn_status (*check)(void *self);
+  // Messages: all three or none.
+  //
+  // Begins to send |size| bytes at |data| to |rank|, or to receive as many from
+  // it, and returns at once. |rank| may be TARN_COMM_ANY where it receives.
+  // |tag| is below TARN_COMM_TAGS. |*out_message| is not NULL on success.
+  tarn_status (*post)(void *self, tarn_comm_way way, size_t rank, uint32_t tag,
+                      void *data, size_t size, void **out_message);
+  // Makes progress, without waiting. Those of the |count| |messages| that are
+  // done become NULL; entries may be NULL before.
+  //
+  // TARN_E_CORRUPT    a message has another size than was posted for it.
+  // TARN_E_PEER_LOST  the engine tells that a rank has ended.
+  tarn_status (*test)(void *self, void **messages, size_t count);
+  // Gives |message|, which receives, up if nothing has come for it. Returns
+  // whether its data is free now; it is done in any case.
+  bool (*cancel)(void *self, void *message);
+  // Called once, before destroy, if the job cannot go on, since a rank does not
+  // come: from now on the engine must not wait for others. NULL: it never does.
+  void (*abandon)(void *self);
 } tarn_comm_ops;
 
 // Creates a communicator of |ops|, for this process as rank |rank| of |size|.
@@ -384,11 +437,27 @@ typedef struct tarn_comm_ops {
 // Lifetime: |self| then belongs to the communicator, which frees it by
 //           ops->destroy; on failure it stays the caller's.
 // TARN_E_INVALID  a function is missing, or |rank| is not below |size|.
+// TARN_E_NOMEM, or an error of |ops->post|: of messages alone.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_create(const tarn_comm_ops *ops,
                                                       void *self, size_t rank,
                                                       size_t size,
                                                       uint64_t timeout_ms,
                                                       tarn_comm **out_comm);
+
+// Creates a communicator of an engine that has messages. Ranks that are all on
+// one machine then meet as by tarn_comm_meet_by, communicate by what that gives
+// them, and use the engine no more. Collective.
+//
+// TARN_HOST=NAME in the environment of a rank says on which machine it is,
+// where that is to be believed rather than found out: ranks of different names
+// are on different machines.
+//
+// Lifetime: |self| belongs to the library from the call on, also if it fails.
+// Errors:   as tarn_comm_create and tarn_comm_meet_by, but ranks of several
+//           machines are no error.
+TARN_API TARN_MUST_CHECK tarn_status tarn_comm_from_engine(
+    const tarn_comm_ops *ops, void *self, size_t rank, size_t size,
+    const tarn_comm_options *options, tarn_comm **out_comm);
 
 // The name of its ops: "local", "mpi", ...
 TARN_API const char *tarn_comm_kind(const tarn_comm *comm);

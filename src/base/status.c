@@ -62,6 +62,10 @@ tarn_status tarn__fail(tarn_status status, const char *format, ...) {
   return tarn__fail_text(status, text);
 }
 
+tarn_status tarn_fail(tarn_status status, const char *text) {
+  return tarn__fail_text(status, text != NULL ? text : "");
+}
+
 tarn_status tarn__fail_text(tarn_status status, const char *text) {
   if (text != last_error) {
     snprintf(last_error, sizeof last_error, "%s", text);

@@ -300,13 +300,6 @@ static size_t list_group(const tarn_comm *comm, int64_t color, size_t *ranks) {
   return count;
 }
 
-size_t tarn__comm_index_of(const size_t *ranks, size_t rank) {
-  size_t i = 0;
-  while (ranks[i] != rank)
-    i++;
-  return i;
-}
-
 static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
                               tarn_comm **out_group) {
   const tarn_comm_ops *ops = NULL;
@@ -316,6 +309,7 @@ static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
   tarn_status status =
       tarn_comm_create(ops, self, tarn__comm_index_of(ranks, comm->rank), size,
                        comm->timeout_ms, out_group);
+  if (status == TARN_OK) (*out_group)->ops.name = comm->ops.name;
   if (status != TARN_OK) ops->destroy(self);
   return status;
 }

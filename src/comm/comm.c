@@ -8,18 +8,35 @@
 
 #include "base/hostmem.h"
 #include "base/os.h"
+#include "comm/messages.h"
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status check_ops(const tarn_comm_ops *ops, size_t *out_known) {
-  if (!tarn__struct_size(ops->struct_size, sizeof *ops, sizeof *ops,
-                         out_known)) {
+static bool has_collectives(const tarn_comm_ops *ops) {
+  return ops->broadcast != NULL && ops->allgather != NULL &&
+         ops->alltoallv != NULL && ops->split != NULL;
+}
+
+static bool has_messages_alone(const tarn_comm_ops *ops) {
+  return ops->post != NULL && ops->test != NULL && ops->cancel != NULL &&
+         ops->broadcast == NULL && ops->allgather == NULL &&
+         ops->alltoallv == NULL && ops->split == NULL;
+}
+
+// Copies what the caller knows of |ops|.
+static tarn_status read_ops(const tarn_comm_ops *ops, tarn_comm_ops *out) {
+  size_t known = 0;
+  *out = (tarn_comm_ops){0};
+  if (!tarn__struct_size(ops->struct_size,
+                         TARN__SIZE_UP_TO(tarn_comm_ops, check), sizeof *ops,
+                         &known)) {
     return tarn__fail(TARN_E_INVALID,
                       "tarn_comm_create: struct_size %zu of ops",
                       ops->struct_size);
   }
-  if (ops->name == NULL || ops->destroy == NULL || ops->broadcast == NULL ||
-      ops->allgather == NULL || ops->alltoallv == NULL || ops->split == NULL) {
+  memcpy(out, ops, known);
+  if (out->name == NULL || out->destroy == NULL ||
+      !(has_collectives(out) || has_messages_alone(out))) {
     return tarn__fail(
         TARN_E_INVALID,
         "tarn_comm_create: ops lacks a required function or its name");
@@ -27,10 +44,28 @@ static tarn_status check_ops(const tarn_comm_ops *ops, size_t *out_known) {
   return TARN_OK;
 }
 
+// Puts the collectives of messages between |comm| and its engine.
+static tarn_status put_messages(tarn_comm *comm) {
+  tarn__comm_messages *messages = NULL;
+  const char *name = comm->ops.name;
+  if (!has_messages_alone(&comm->ops)) return TARN_OK;
+  TARN__TRY(tarn__messages_create(&comm->ops, comm->self, comm->rank,
+                                  comm->size, comm->timeout_ms, &messages));
+  comm->ops = tarn__message_ops;
+  comm->ops.name = name;
+  comm->self = messages;
+  return TARN_OK;
+}
+
+static void free_comm(tarn_comm *comm) {
+  tarn__host_free_array(comm->headers, comm->size, sizeof *comm->headers);
+  tarn__host_free(comm, sizeof *comm);
+}
+
 tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
                              size_t size, uint64_t timeout_ms,
                              tarn_comm **out_comm) {
-  size_t known = 0;
+  tarn_comm_ops known;
   if (out_comm == NULL || ops == NULL) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_create: NULL");
   }
@@ -40,22 +75,24 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
                       "tarn_comm_create: rank %zu is not below size %zu", rank,
                       size);
   }
-  TARN__TRY(check_ops(ops, &known));
+  TARN__TRY(read_ops(ops, &known));
   tarn_comm *comm = tarn__host_alloc(sizeof *comm);
   if (comm == NULL) return TARN_E_NOMEM;
   comm->headers = tarn__host_array(size, sizeof *comm->headers);
-  if (comm->headers == NULL) {
-    tarn__host_free(comm, sizeof *comm);
-    return TARN_E_NOMEM;
-  }
-  memcpy(&comm->ops, ops, known);
+  comm->ops = known;
   comm->self = self;
   comm->rank = rank;
   comm->size = size;
   comm->timeout_ms = timeout_ms;
   comm->generation = tarn__os_generation();
-  *out_comm = comm;
-  return TARN_OK;
+  tarn_status status =
+      comm->headers != NULL ? put_messages(comm) : TARN_E_NOMEM;
+  if (status == TARN_OK) {
+    *out_comm = comm;
+  } else {
+    free_comm(comm);
+  }
+  return status;
 }
 
 tarn_status tarn_comm_destroy(tarn_comm *comm) {
@@ -66,8 +103,7 @@ tarn_status tarn_comm_destroy(tarn_comm *comm) {
                       comm->held);
   }
   comm->ops.destroy(comm->self);
-  tarn__host_free_array(comm->headers, comm->size, sizeof *comm->headers);
-  tarn__host_free(comm, sizeof *comm);
+  free_comm(comm);
   return TARN_OK;
 }
 

@@ -91,7 +91,12 @@ tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
                      tarn__comm_half_text *out_texts);
 
 // The index of |rank|, which is one of them, in |ranks|.
-size_t tarn__comm_index_of(const size_t *ranks, size_t rank);
+static inline size_t tarn__comm_index_of(const size_t *ranks, size_t rank) {
+  size_t i = 0;
+  while (ranks[i] != rank)
+    i++;
+  return i;
+}
 
 // Reads |given|, which may be NULL: |out->timeout_ms| is set.
 //

@@ -1,0 +1,429 @@
+// Collectives out of messages.
+//
+//   broadcast   down a binomial tree, a piece at a time
+//   allgather   blocks of 1, 2, 4 ... ranks, from rank r + 1, r + 2, r + 4 ...
+//   alltoallv   with rank r + i and r - i, several i at a time
+//
+// All sizes are known to both ends: the header exchange of the room has
+// compared them.
+#include "comm/messages.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "comm/comm.h"
+
+enum {
+  PARTNERS = 16,        // of an alltoallv at a time
+  MOST = 2 * PARTNERS,  // messages under way
+};
+static const size_t PIECE = (size_t)1 << 20;      // of a broadcast
+static const size_t LARGEST = (size_t)256 << 20;  // bytes of a message
+
+// Messages that are waited for together.
+typedef struct batch {
+  tarn__comm_messages *m;
+  size_t count;
+  void *messages[MOST];
+  size_t partners[MOST];  // in the numbers of the engine
+  bool receives[MOST];
+} batch;
+
+// --- waiting ---------------------------------------------------------------
+
+// The number of the engine's |rank| in this communicator, or |size|.
+static size_t number_of(const tarn__comm_messages *m, size_t rank) {
+  size_t i = 0;
+  while (i < m->size && m->ranks[i] != rank)
+    i++;
+  return i;
+}
+
+static tarn_status tell_verdict(const tarn__comm_messages *m) {
+  const tarn__comm_notice *verdict = &m->engine->verdict;
+  size_t rank = number_of(m, verdict->about);
+  const char *of = rank < m->size ? "" : " of the communicator it comes from";
+  if (rank == m->size) rank = verdict->about;
+  if (verdict->why == TARN__MISSED) {
+    return tarn__fail(TARN_E_TIMEOUT,
+                      "comm: a message of rank %zu%s did not arrive within "
+                      "%llu ms, though it was there",
+                      rank, of, (unsigned long long)verdict->ms);
+  }
+  return tarn__fail(TARN_E_TIMEOUT,
+                    "comm: rank %zu%s did not arrive within %llu ms", rank, of,
+                    (unsigned long long)verdict->ms);
+}
+
+// Operations of an engine have no texts.
+static tarn_status say_engine(const tarn__comm_engine *e, const char *what,
+                              tarn_status status) {
+  if (status == TARN_OK) return TARN_OK;
+  return tarn__fail(status, "comm: the engine '%s' cannot %s: %s", e->ops.name,
+                    what, tarn_status_name(status));
+}
+
+static tarn_status look(batch *b) {
+  tarn__comm_engine *e = b->m->engine;
+  TARN__TRY(say_engine(e, "pass messages on",
+                       e->ops.test(e->self, b->messages, b->count)));
+  return tarn__silence_listen(e);
+}
+
+// The first message that is not done, or |count|.
+static size_t find_open(const batch *b) {
+  size_t i = 0;
+  while (i < b->count && b->messages[i] == NULL)
+    i++;
+  return i;
+}
+
+// Looks until all are done, |*answered| is |number|, or the time is over.
+static tarn_status look_until(batch *b, tarn__comm_wait *wait,
+                              const uint32_t *answered, uint32_t number) {
+  for (unsigned turn = 0;; turn++) {
+    uint64_t left = tarn__wait_left(wait);
+    TARN__TRY(look(b));
+    size_t open = find_open(b);
+    if (open == b->count || left == 0) return TARN_OK;
+    if (answered != NULL && *answered == number) return TARN_OK;
+    b->m->engine->waits_for = b->partners[open];
+    tarn__os_back_off(turn);
+  }
+}
+
+// The time is over: asks who it is that does not come. TARN_OK: all came.
+static tarn_status ask_around(batch *b) {
+  tarn__comm_engine *e = b->m->engine;
+  uint64_t patience = e->timeout_ms / 10;
+  tarn__comm_wait wait = tarn__wait_begin(patience > 20 ? patience : 20);
+  size_t rank = b->partners[find_open(b)];
+  tarn__comm_silence why = TARN__MISSED;
+  for (size_t hops = 0; hops < e->size; hops++) {
+    TARN__TRY(tarn__silence_ask(e, rank));
+    TARN__TRY(look_until(b, &wait, &e->answered, e->asked));
+    if (find_open(b) == b->count) return TARN_OK;
+    if (e->answered != e->asked) why = TARN__SILENT;
+    if (why == TARN__SILENT || e->answer == e->rank || e->answer >= e->size)
+      break;
+    rank = e->answer;
+  }
+  tarn__silence_tell(e, rank, why);
+  return TARN_E_TIMEOUT;
+}
+
+// Messages that are left when the job cannot go on: their data has to stay.
+static void give_up(batch *b) {
+  tarn__comm_engine *e = b->m->engine;
+  for (size_t i = 0; i < b->count; i++) {
+    if (b->messages[i] == NULL) continue;
+    bool is_free = b->receives[i] && e->ops.cancel(e->self, b->messages[i]);
+    e->given_up = e->given_up || !is_free;
+  }
+}
+
+static void abandon(tarn__comm_engine *e) {
+  if (!e->abandoned && e->ops.abandon != NULL) e->ops.abandon(e->self);
+  e->abandoned = true;
+}
+
+static tarn_status await_all(batch *b) {
+  tarn__comm_engine *e = b->m->engine;
+  tarn__comm_wait wait = tarn__wait_begin(e->timeout_ms);
+  tarn_status status = look_until(b, &wait, NULL, 0);
+  if (status == TARN_OK && find_open(b) < b->count) status = ask_around(b);
+  e->waits_for = SIZE_MAX;
+  if (status != TARN_OK) {
+    give_up(b);
+    if (e->verdict.kind != 0) status = tell_verdict(b->m);
+    abandon(e);
+  }
+  b->count = 0;
+  return status;
+}
+
+// --- posting ---------------------------------------------------------------
+
+// Up to LARGEST bytes to or from |rank| of the communicator.
+static tarn_status post(batch *b, tarn_comm_way way, size_t rank, void *data,
+                        size_t size) {
+  tarn__comm_engine *e = b->m->engine;
+  uint32_t tag = b->m->context << TARN__TAG_BITS | TARN__TAG_DATA;
+  size_t partner = b->m->ranks[rank];
+  if (size == 0) return TARN_OK;
+  if (e->verdict.kind != 0) return tell_verdict(b->m);
+  b->messages[b->count] = NULL;
+  b->partners[b->count] = partner;
+  b->receives[b->count] = way == TARN_COMM_RECEIVE;
+  tarn_status status = e->ops.post(e->self, way, partner, tag, data, size,
+                                   &b->messages[b->count]);
+  if (status == TARN_OK) b->count++;
+  return say_engine(e, "post a message", status);
+}
+
+// As many bytes as a message has, beginning with |*done| of |size|.
+static tarn_status post_next(batch *b, tarn_comm_way way, size_t rank,
+                             const void *data, size_t size, size_t *done) {
+  size_t part = tarn__lesser(size - *done, LARGEST);
+  unsigned char *from = (unsigned char *)(uintptr_t)data + *done;
+  *done += part;
+  return post(b, way, rank, from, part);
+}
+
+// Sends to and receives from the given ranks; after a failure to post, what was
+// posted is given up.
+static tarn_status finish(batch *b, tarn_status posted) {
+  if (posted == TARN_OK) return await_all(b);
+  give_up(b);
+  b->count = 0;
+  return posted;
+}
+
+// --- broadcast -------------------------------------------------------------
+
+// Distances in the tree count from the root: the parent of |at| is |at| without
+// its lowest bit, its children are |at| with one lower bit more.
+static tarn_status pass_on(batch *b, size_t root, size_t at, void *data,
+                           size_t size) {
+  const tarn__comm_messages *m = b->m;
+  size_t lowest = at != 0 ? at & -at : m->size;
+  tarn_status status = TARN_OK;
+  if (at != 0) {
+    status = post(b, TARN_COMM_RECEIVE, (root + (at & (at - 1))) % m->size,
+                  data, size);
+    TARN__TRY(finish(b, status));
+  }
+  for (size_t bit = 1; status == TARN_OK && bit < lowest; bit *= 2) {
+    if (at + bit >= m->size) break;
+    status = post(b, TARN_COMM_SEND, (root + at + bit) % m->size, data, size);
+  }
+  return finish(b, status);
+}
+
+static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
+  tarn__comm_messages *m = self;
+  batch b = {.m = m};
+  size_t at = (m->rank + m->size - root) % m->size;
+  for (size_t done = 0; done < size; done += PIECE) {
+    size_t part = tarn__lesser(size - done, PIECE);
+    TARN__TRY(pass_on(&b, root, at, (unsigned char *)data + done, part));
+  }
+  return TARN_OK;
+}
+
+// --- allgather -------------------------------------------------------------
+
+// |count| blocks that begin with that of rank |first|, in the order of ranks,
+// around the end.
+typedef struct blocks {
+  unsigned char *out;
+  size_t size;  // of a block
+  size_t first;
+  size_t count;
+} blocks;
+
+static tarn_status post_bytes(batch *b, tarn_comm_way way, size_t rank,
+                              unsigned char *data, size_t size) {
+  for (size_t done = 0; done < size;) {
+    TARN__TRY(post_next(b, way, rank, data, size, &done));
+    if (b->count == MOST) TARN__TRY(await_all(b));
+  }
+  return TARN_OK;
+}
+
+static tarn_status post_blocks(batch *b, tarn_comm_way way, size_t rank,
+                               blocks part) {
+  size_t ranks = b->m->size;
+  size_t until = tarn__lesser(part.first + part.count, ranks);
+  TARN__TRY(post_bytes(b, way, rank, part.out + part.first * part.size,
+                       (until - part.first) * part.size));
+  size_t rest = part.first + part.count - until;
+  return post_bytes(b, way, rank, part.out, rest * part.size);
+}
+
+static tarn_status allgather(void *self, const void *data, size_t size,
+                             void *out) {
+  tarn__comm_messages *m = self;
+  batch b = {.m = m};
+  unsigned char *own = (unsigned char *)out + m->rank * size;
+  if (own != data) memmove(own, data, size);
+  for (size_t have = 1; have < m->size; have *= 2) {
+    size_t count = tarn__lesser(have, m->size - have);
+    size_t before = (m->rank + m->size - have) % m->size;
+    size_t behind = (m->rank + have) % m->size;
+    tarn_status status = post_blocks(&b, TARN_COMM_RECEIVE, behind,
+                                     (blocks){out, size, behind, count});
+    if (status == TARN_OK) {
+      status = post_blocks(&b, TARN_COMM_SEND, before,
+                           (blocks){out, size, m->rank, count});
+    }
+    TARN__TRY(finish(&b, status));
+  }
+  return TARN_OK;
+}
+
+// --- alltoallv -------------------------------------------------------------
+
+// One direction: bytes for each rank.
+typedef struct side {
+  const void *bytes;
+  const size_t *sizes;
+  const size_t *offsets;
+} side;
+
+static tarn_status post_side(batch *b, tarn_comm_way way, size_t rank,
+                             const side *s, size_t *done) {
+  if (*done == s->sizes[rank]) return TARN_OK;
+  const unsigned char *data = (const unsigned char *)s->bytes;
+  return post_next(b, way, rank, data + s->offsets[rank], s->sizes[rank], done);
+}
+
+// With the ranks |first| to |end| - 1 away, a message each way at a time.
+static tarn_status exchange(batch *b, size_t first, size_t end, const side *out,
+                            const side *in) {
+  const tarn__comm_messages *m = b->m;
+  size_t sent[PARTNERS] = {0};
+  size_t received[PARTNERS] = {0};
+  do {
+    tarn_status status = TARN_OK;
+    for (size_t i = first; status == TARN_OK && i < end; i++) {
+      size_t from = (m->rank + m->size - i) % m->size;
+      size_t to = (m->rank + i) % m->size;
+      status = post_side(b, TARN_COMM_RECEIVE, from, in, &received[i - first]);
+      if (status != TARN_OK) break;
+      status = post_side(b, TARN_COMM_SEND, to, out, &sent[i - first]);
+    }
+    if (status == TARN_OK && b->count == 0) return TARN_OK;
+    TARN__TRY(finish(b, status));
+  } while (true);
+}
+
+static tarn_status alltoallv(void *self, const void *send,
+                             const size_t *send_sizes,
+                             const size_t *send_offsets, void *receive,
+                             const size_t *receive_sizes,
+                             const size_t *receive_offsets) {
+  tarn__comm_messages *m = self;
+  batch b = {.m = m};
+  const side out = {send, send_sizes, send_offsets};
+  const side in = {receive, receive_sizes, receive_offsets};
+  size_t own = send_sizes[m->rank];
+  if (own != 0) {
+    memmove((unsigned char *)receive + receive_offsets[m->rank],
+            (const unsigned char *)send + send_offsets[m->rank], own);
+  }
+  for (size_t i = 1; i < m->size; i += PARTNERS) {
+    TARN__TRY(exchange(&b, i, tarn__lesser(i + PARTNERS, m->size), &out, &in));
+  }
+  return TARN_OK;
+}
+
+// --- coming and going ------------------------------------------------------
+
+static size_t size_for(size_t ranks) {
+  return sizeof(tarn__comm_messages) + ranks * sizeof(size_t);
+}
+
+static tarn__comm_messages *make(tarn__comm_engine *engine, size_t size) {
+  tarn__comm_messages *m = tarn__host_alloc(size_for(size));
+  if (m == NULL) return NULL;
+  m->engine = engine;
+  m->size = size;
+  engine->users++;
+  return m;
+}
+
+static void destroy(void *self) {
+  tarn__comm_messages *m = self;
+  tarn__comm_engine *e = m->engine;
+  tarn__host_free(m, size_for(m->size));
+  if (--e->users != 0) return;
+  bool is_free = e->generation != tarn__os_generation() || tarn__silence_end(e);
+  e->ops.destroy(e->self);
+  if (is_free) tarn__host_free(e, sizeof *e);
+}
+
+// The ranks agree on a context: one more than any of them has given. Groups of
+// one split may have the same, and no rank in common.
+static tarn_status agree_on_context(tarn__comm_messages *m, const size_t *ranks,
+                                    size_t size, uint32_t *out) {
+  batch b = {.m = m};
+  size_t at = tarn__comm_index_of(ranks, m->rank);
+  *out = m->engine->contexts + 1;
+  for (size_t far = 1; far < size; far *= 2) {
+    uint32_t own = *out;
+    uint32_t theirs = 0;
+    tarn_status status =
+        post(&b, TARN_COMM_RECEIVE, ranks[(at + size - far) % size], &theirs,
+             sizeof theirs);
+    if (status == TARN_OK) {
+      status =
+          post(&b, TARN_COMM_SEND, ranks[(at + far) % size], &own, sizeof own);
+    }
+    TARN__TRY(finish(&b, status));
+    if (theirs > *out) *out = theirs;
+  }
+  if (*out < TARN__CONTEXTS) return TARN_OK;
+  return tarn__fail(TARN_FULL, "tarn_comm_split: %d were split off before",
+                    TARN__CONTEXTS - 1);
+}
+
+static tarn_status split(void *self, const size_t *ranks, size_t size,
+                         const tarn_comm_ops **out_ops, void **out_self) {
+  tarn__comm_messages *m = self;
+  uint32_t context = 0;
+  TARN__TRY(agree_on_context(m, ranks, size, &context));
+  m->engine->contexts = context;
+  tarn__comm_messages *group = make(m->engine, size);
+  if (group == NULL) return TARN_E_NOMEM;
+  group->context = context;
+  group->rank = tarn__comm_index_of(ranks, m->rank);
+  for (size_t i = 0; i < size; i++)
+    group->ranks[i] = m->ranks[ranks[i]];
+  *out_ops = &tarn__message_ops;
+  *out_self = group;
+  return TARN_OK;
+}
+
+static tarn_status check(void *self) {
+  tarn__comm_messages *m = self;
+  tarn_status status = tarn__silence_listen(m->engine);
+  return m->engine->verdict.kind != 0 ? tell_verdict(m) : status;
+}
+
+const tarn_comm_ops tarn__message_ops = {
+    .struct_size = sizeof tarn__message_ops,
+    .name = "messages",
+    .destroy = destroy,
+    .broadcast = broadcast,
+    .allgather = allgather,
+    .alltoallv = alltoallv,
+    .split = split,
+    .check = check,
+};
+
+tarn_status tarn__messages_create(const tarn_comm_ops *ops, void *engine_self,
+                                  size_t rank, size_t size, uint64_t timeout_ms,
+                                  tarn__comm_messages **out) {
+  tarn__comm_engine *e = tarn__host_alloc(sizeof *e);
+  if (e == NULL) return TARN_E_NOMEM;
+  *e = (tarn__comm_engine){.ops = *ops,
+                           .self = engine_self,
+                           .generation = tarn__os_generation(),
+                           .rank = rank,
+                           .size = size,
+                           .timeout_ms = timeout_ms};
+  tarn__comm_messages *m = make(e, size);
+  tarn_status status = m != NULL ? tarn__silence_begin(e) : TARN_E_NOMEM;
+  if (status != TARN_OK) {
+    if (m != NULL) tarn__host_free(m, size_for(size));
+    tarn__host_free(e, sizeof *e);
+    return status;
+  }
+  m->rank = rank;
+  for (size_t i = 0; i < size; i++)
+    m->ranks[i] = i;
+  *out = m;
+  return TARN_OK;
+}

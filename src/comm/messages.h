@@ -1,0 +1,114 @@
+// messages.h - communicators over an engine that passes messages, such as MPI.
+//
+//   messages.c   collectives out of messages, and waiting for them
+//   silence.c    who it is that does not come, and telling all others
+//
+// The communicators of a process that were split off from one another share the
+// engine. Each has a context, the same at its ranks and at no others that share
+// a rank: tags begin with it.
+//
+// Memory: O(ranks) at each rank, O(1) for the messages under way.
+#ifndef TARN_COMM_MESSAGES_H_
+#define TARN_COMM_MESSAGES_H_
+
+#include "base/status.h"
+#include "comm/wait.h"
+#include "tarn/comm.h"
+
+enum {
+  TARN__TAG_BITS = 3,  // of a tag: what is said
+  TARN__CONTEXTS = TARN_COMM_TAGS >> TARN__TAG_BITS,
+  TARN__TAG_NOTES = 0,  // silence.c; in context 0 only
+  TARN__TAG_DATA = 1,
+};
+
+// --- silence.c -------------------------------------------------------------
+
+typedef enum tarn__comm_notice_kind {
+  TARN__NOTE_ASKS = 1,  // what do you wait for?
+  TARN__NOTE_ANSWERS,
+  TARN__NOTE_TELLS,  // |about| does not come: the job cannot go on
+} tarn__comm_notice_kind;
+
+typedef enum tarn__comm_silence {
+  TARN__SILENT = 1,  // it does not answer
+  TARN__MISSED,      // it waits for a rank that waits for it
+} tarn__comm_silence;
+
+// Of one rank to another, in the numbers of the engine.
+typedef struct tarn__comm_notice {
+  uint32_t magic;
+  uint32_t kind;
+  uint32_t from;
+  uint32_t about;   // ANSWERS: the rank that |from| waits for
+  uint32_t why;     // TELLS: a tarn__comm_silence
+  uint32_t number;  // of the question
+  uint64_t ms;      // TELLS: how long it was waited for
+} tarn__comm_notice;
+
+enum {
+  TARN__NOTES = 16
+};  // that are on their way at a time; more are not sent
+
+typedef struct tarn__comm_engine {
+  tarn_comm_ops ops;
+  void *self;
+  size_t users;  // communicators
+  size_t rank;
+  size_t size;
+  uint64_t timeout_ms;
+  uint32_t generation;  // of forks
+  uint32_t contexts;    // the last one that was given, by any communicator
+  size_t waits_for;     // SIZE_MAX: none
+  uint32_t asked;       // questions of this rank
+  uint32_t answered;    // the last one that was answered
+  size_t answer;        // the rank that is waited for there
+  void *listening;      // for |heard|; NULL: not begun
+  tarn__comm_notice heard;
+  void *sending[TARN__NOTES];  // NULL: none
+  tarn__comm_notice sent[TARN__NOTES];
+  tarn__comm_notice verdict;  // |kind| 0: none
+  bool abandoned;             // the engine knows that the job cannot go on
+  bool given_up;              // messages are left, whose data has to stay
+  tarn_list node;             // then: among all such, until the process ends
+} tarn__comm_engine;
+
+// Begins to listen to the others.
+TARN_MUST_CHECK tarn_status tarn__silence_begin(tarn__comm_engine *engine);
+
+// Stops. False if messages are left.
+bool tarn__silence_end(tarn__comm_engine *engine);
+
+// Answers what was asked. TARN_OK, or a failure of the engine, or of the job:
+// then there is a verdict.
+TARN_MUST_CHECK tarn_status tarn__silence_listen(tarn__comm_engine *engine);
+
+// Begins to ask |rank| what it waits for.
+TARN_MUST_CHECK tarn_status tarn__silence_ask(tarn__comm_engine *engine,
+                                              size_t rank);
+
+// Tells all others that |rank| does not come.
+void tarn__silence_tell(tarn__comm_engine *engine, size_t rank,
+                        tarn__comm_silence why);
+
+// --- messages.c ------------------------------------------------------------
+
+typedef struct tarn__comm_messages {
+  tarn__comm_engine *engine;
+  uint32_t context;
+  size_t rank;
+  size_t size;
+  size_t ranks[];  // in the numbers of the engine
+} tarn__comm_messages;
+
+// The operations of a communicator whose |self| is a tarn__comm_messages.
+extern const tarn_comm_ops tarn__message_ops;
+
+// A communicator's |self| of the engine |ops| with |engine_self|.
+TARN_MUST_CHECK tarn_status tarn__messages_create(const tarn_comm_ops *ops,
+                                                  void *engine_self,
+                                                  size_t rank, size_t size,
+                                                  uint64_t timeout_ms,
+                                                  tarn__comm_messages **out);
+
+#endif  // TARN_COMM_MESSAGES_H_

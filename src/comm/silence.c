@@ -1,0 +1,160 @@
+// Which rank it is that does not come.
+//
+// A rank that has waited for too long may wait for one that waits itself. So it
+// asks: that rank, the rank that this one waits for, and so on. A rank answers
+// whenever it waits. The first that does not answer is silent; all ranks are
+// told its number. If the questions come back, a message was lost.
+//
+//   rank 0             rank 1                 rank 2
+//   waits for 1        waits for 2            (stopped)
+//   asks 1 ──────────► answers: for 2
+//   asks 2 ──────────────────────────────────►
+//   tells all: 2 is silent
+#include <pthread.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "comm/messages.h"
+
+static const uint32_t MAGIC = 0x6e726174;
+
+// Engines whose messages may still be under way when their communicators are
+// gone: they stay until the process ends.
+static struct {
+  pthread_mutex_t lock;
+  tarn_list all;
+} given_up = {PTHREAD_MUTEX_INITIALIZER, {&given_up.all, &given_up.all}};
+
+// --- listening -------------------------------------------------------------
+
+static tarn_status listen(tarn__comm_engine *e) {
+  return e->ops.post(e->self, TARN_COMM_RECEIVE, TARN_COMM_ANY, TARN__TAG_NOTES,
+                     &e->heard, sizeof e->heard, &e->listening);
+}
+
+tarn_status tarn__silence_begin(tarn__comm_engine *e) {
+  e->waits_for = SIZE_MAX;
+  return listen(e);
+}
+
+// --- saying ----------------------------------------------------------------
+
+static size_t find_free(const tarn__comm_engine *e) {
+  size_t i = 0;
+  while (i < TARN__NOTES && e->sending[i] != NULL)
+    i++;
+  return i;
+}
+
+// A note that cannot be sent now is not sent: it is asked again, or the others
+// find out for themselves.
+static tarn_status say(tarn__comm_engine *e, size_t rank,
+                       const tarn__comm_notice *note) {
+  TARN__TRY(e->ops.test(e->self, e->sending, TARN__NOTES));
+  size_t i = find_free(e);
+  if (i == TARN__NOTES) return TARN_OK;
+  e->sent[i] = *note;
+  return e->ops.post(e->self, TARN_COMM_SEND, rank, TARN__TAG_NOTES,
+                     &e->sent[i], sizeof e->sent[i], &e->sending[i]);
+}
+
+static tarn__comm_notice note_of(const tarn__comm_engine *e,
+                                 tarn__comm_notice_kind kind) {
+  return (tarn__comm_notice){
+      .magic = MAGIC, .kind = (uint32_t)kind, .from = (uint32_t)e->rank};
+}
+
+tarn_status tarn__silence_ask(tarn__comm_engine *e, size_t rank) {
+  tarn__comm_notice note = note_of(e, TARN__NOTE_ASKS);
+  note.number = ++e->asked;
+  return say(e, rank, &note);
+}
+
+static tarn_status answer(tarn__comm_engine *e,
+                          const tarn__comm_notice *asked) {
+  tarn__comm_notice note = note_of(e, TARN__NOTE_ANSWERS);
+  note.number = asked->number;
+  note.about = (uint32_t)e->waits_for;
+  return say(e, asked->from, &note);
+}
+
+// As many as there is room for at a time; the rest waits until some have gone.
+void tarn__silence_tell(tarn__comm_engine *e, size_t rank,
+                        tarn__comm_silence why) {
+  enum { TRIES = 1000 };
+  tarn__comm_notice note = note_of(e, TARN__NOTE_TELLS);
+  note.about = (uint32_t)rank;
+  note.why = (uint32_t)why;
+  note.ms = e->timeout_ms;
+  e->verdict = note;
+  for (size_t i = 0; i < e->size; i++) {
+    if (i == e->rank || i == rank) continue;
+    for (int t = 0; t < TRIES && find_free(e) == TARN__NOTES; t++) {
+      tarn__os_yield();
+      if (e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) return;
+    }
+    if (say(e, i, &note) != TARN_OK) return;
+  }
+  // Who does not come may go on later.
+  if (say(e, rank, &note) != TARN_OK) return;
+  for (int t = 0; t < TRIES; t++) {
+    tarn__os_yield();
+    if (e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) return;
+  }
+}
+
+// --- hearing ---------------------------------------------------------------
+
+static tarn_status take_in(tarn__comm_engine *e) {
+  const tarn__comm_notice note = e->heard;
+  if (note.magic != MAGIC || note.from >= e->size) {
+    return tarn__fail(TARN_E_CORRUPT, "comm: a note of a rank is damaged");
+  }
+  switch (note.kind) {
+    case TARN__NOTE_ASKS:
+      return answer(e, &note);
+    case TARN__NOTE_ANSWERS:
+      if (note.number != e->asked) return TARN_OK;  // it came too late
+      e->answered = note.number;
+      e->answer = note.about == UINT32_MAX ? SIZE_MAX : note.about;
+      return TARN_OK;
+    case TARN__NOTE_TELLS:
+      e->verdict = note;
+      return TARN_E_TIMEOUT;
+    default:
+      return tarn__fail(TARN_E_CORRUPT, "comm: a note of rank %u is damaged",
+                        (unsigned)note.from);
+  }
+}
+
+tarn_status tarn__silence_listen(tarn__comm_engine *e) {
+  for (;;) {
+    TARN__TRY(e->ops.test(e->self, &e->listening, 1));
+    if (e->listening != NULL) return TARN_OK;
+    TARN__TRY(take_in(e));
+    TARN__TRY(listen(e));
+  }
+}
+
+// --- the end ---------------------------------------------------------------
+
+static void keep(tarn__comm_engine *e) {
+  pthread_mutex_lock(&given_up.lock);
+  tarn_list_add_tail(&given_up.all, &e->node);
+  pthread_mutex_unlock(&given_up.lock);
+}
+
+bool tarn__silence_end(tarn__comm_engine *e) {
+  bool is_free = !e->given_up;
+  if (e->listening != NULL) {
+    is_free = e->ops.cancel(e->self, e->listening) && is_free;
+  }
+  if (e->verdict.kind == 0 &&
+      e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) {
+    is_free = false;
+  }
+  for (size_t i = 0; i < TARN__NOTES; i++)
+    is_free = is_free && e->sending[i] == NULL;
+  if (!is_free) keep(e);
+  return is_free;
+}
