@@ -13,6 +13,7 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
+#include "comm/launcher.h"
 #include "comm/rendezvous.h"
 
 #define VARIABLE "TARN_COMM"
@@ -160,31 +161,6 @@ static tarn_status join_named(const char *text, uint64_t timeout_ms,
 
 // --- without a place -------------------------------------------------------
 
-// Variables of other launchers that hold the number of ranks.
-static const char *const LAUNCHERS[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
-                                        "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-
-// Empty, 0 or 1. A malformed number counts as several ranks.
-static bool is_at_most_one(const char *text) {
-  size_t zeros = strspn(text, "0");
-  const char *rest = text + zeros;
-  return *rest == '\0' || strcmp(rest, "1") == 0;
-}
-
-static tarn_status check_launchers(void) {
-  for (size_t i = 0; i < sizeof LAUNCHERS / sizeof *LAUNCHERS; i++) {
-    const char *text = secure_getenv(LAUNCHERS[i]);
-    if (text == NULL || is_at_most_one(text)) continue;
-    return tarn__fail(TARN_E_STATE,
-                      "tarn_comm_from_environment: %s is '%.20s', but that "
-                      "launcher passes no place on: call tarn_comm_meet, or "
-                      "start the ranks by 'tarn run -n N -- PROGRAM', or pass "
-                      "TARN_COMM_ALONE for rank 0 of 1 in each process",
-                      LAUNCHERS[i], text);
-  }
-  return TARN_OK;
-}
-
 // A rendezvous of one.
 static tarn_status join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
   tarn_rendezvous *rendezvous = NULL;
@@ -196,17 +172,20 @@ static tarn_status join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
 
 // --- the call --------------------------------------------------------------
 
-static tarn_status take_place(uint64_t timeout_ms, bool *out_taken,
+static tarn_status take_place(const tarn_comm_options *options, bool *out_taken,
                               tarn_comm **out_comm) {
   const char *text = secure_getenv(VARIABLE);
+  uint64_t timeout_ms = options->timeout_ms;
+  bool found = false;
   if (text != NULL) return join_named(text, timeout_ms, out_taken, out_comm);
-  tarn_status status = check_launchers();
-  if (status == TARN_OK) status = join_alone(timeout_ms, out_comm);
-  *out_taken = status == TARN_OK;
+  tarn_status status = tarn__launcher_join(options, &found, out_comm);
+  if (!found) status = join_alone(timeout_ms, out_comm);
+  *out_taken = status == TARN_OK || (found && status != TARN_E_STATE);
   return status;
 }
 
-static tarn_status take_place_once(uint64_t timeout_ms, tarn_comm **out_comm) {
+static tarn_status take_place_once(const tarn_comm_options *options,
+                                   tarn_comm **out_comm) {
   static atomic_bool taken_before;
   bool taken = false;
   if (atomic_exchange(&taken_before, true)) {
@@ -214,7 +193,7 @@ static tarn_status take_place_once(uint64_t timeout_ms, tarn_comm **out_comm) {
                       "tarn_comm_from_environment: this process, or the one "
                       "that it was forked from, has taken its place");
   }
-  tarn_status status = take_place(timeout_ms, &taken, out_comm);
+  tarn_status status = take_place(options, &taken, out_comm);
   atomic_store(&taken_before, taken);
   return status;
 }
@@ -229,7 +208,7 @@ tarn_status tarn_comm_from_environment(const tarn_comm_options *options,
   TARN__TRY(tarn__comm_options(options, TARN_COMM_ALONE, &known));
   return (known.flags & TARN_COMM_ALONE) != 0
              ? join_alone(known.timeout_ms, out_comm)
-             : take_place_once(known.timeout_ms, out_comm);
+             : take_place_once(&known, out_comm);
 }
 
 // --- for launchers ---------------------------------------------------------

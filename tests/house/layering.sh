@@ -67,7 +67,7 @@ src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload
 plugins/                   base,device_abi,device_ext,sim      base,common
-mpi/                       base,comm                           -
+mpi/                       base,comm                           comm/launcher.h
 torch/                     alloc,base,capture,device,pool,sleep,snapshot  torch
 kit/                       users                               kit
 tool/                      users                               kit
