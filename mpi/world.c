@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "comm/launcher.h"
@@ -39,34 +40,56 @@ static tarn_status check(char *text, size_t room) {
 
 // --- the end of a process --------------------------------------------------
 
-static const unsigned LAST_SECONDS = 2;
+// What there is for others who want to run at the end of this process, and for
+// MPI to finalize when all ranks do.
+enum { OTHERS_SECONDS = 2, FINALIZE_SECONDS = 10 };
 
-static void *end_late(void *status) {
-  sleep(LAST_SECONDS);
-  _exit(*(const int *)status);
+typedef struct ending {
+  unsigned seconds;
+  int status;
+} ending;
+
+static void *end_late(void *context) {
+  const ending *own = context;
+  sleep(own->seconds);
+  _exit(own->status);
 }
 
-// Whatever else wants to run at the end of this process gets 2 s.
-static void end_soon(int status) {
-  static int kept;
+static void end_within(unsigned seconds, int status) {
+  static ending own;
   pthread_t thread;
-  kept = status != 0 ? status : EXIT_FAILURE;
-  if (pthread_create(&thread, NULL, end_late, &kept) == 0) {
+  own = (ending){seconds, status};
+  if (pthread_create(&thread, NULL, end_late, &own) == 0) {
     (void)pthread_detach(thread);
   }
 }
 
+// Returns when all ranks of the launcher have come here.
+static void await_all(void) {
+  static const struct timespec pause = {.tv_nsec = 1000000};
+  MPI_Request request;
+  int is_there = 0;
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
+  while (MPI_Test(&request, &is_there, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+         is_there == 0)
+    (void)nanosleep(&pause, NULL);
+}
+
 // Finalizing waits for all ranks. A rank that fails does not: its launcher sees
-// that MPI was not finalized, and ends the others.
+// that MPI was not finalized, and ends the others. MPICH over UCX may wait for
+// ever, even when all are there.
 static void finalize(int status, void *unused) {
   int is_finalized = 0;
   (void)unused;
+  (void)MPI_Finalized(&is_finalized);
+  if (is_finalized != 0) return;
   if (tarn__mpi_is_abandoned() || status != EXIT_SUCCESS) {
-    end_soon(status);
+    end_within(OTHERS_SECONDS, status);
     return;
   }
-  (void)MPI_Finalized(&is_finalized);
-  if (is_finalized == 0) (void)MPI_Finalize();
+  await_all();
+  end_within(FINALIZE_SECONDS, status);
+  (void)MPI_Finalize();
 }
 
 static tarn_status initialize(char *text, size_t room) {

@@ -2,51 +2,7 @@
 // in a program that is linked with none, and by the program's own MPI. Ranks of
 // different TARN_HOST communicate by messages of MPI, as those of different
 // machines do.
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "support/run.h"
-
-typedef struct mpi {
-  const char *name;
-  const char *run;
-  const char *rank;  // the variable with a rank's number
-  const char *library;
-  const char *program;
-} mpi;
-
-static const mpi mpis[] = {
-    {"openmpi", "mpirun.openmpi", "OMPI_COMM_WORLD_RANK", TARN_MPI_OPENMPI,
-     TARN_PROGRAM_OPENMPI},
-    {"mpich", "mpirun.mpich", "PMI_RANK", TARN_MPI_MPICH, TARN_PROGRAM_MPICH}};
-enum { MPIS = sizeof mpis / sizeof *mpis };
-
-static char output[1 << 16];
-static const mpi *m;
-
-// Debian's names; with one MPI alone it may have no other.
-static bool is_there(int i) {
-  char command[128];
-  m = &mpis[i];
-  snprintf(command, sizeof command, "command -v %s >/dev/null", m->run);
-  if (m->library[0] != '\0' && system(command) == 0) return true;
-  note_skipped(m->name, "it is not installed, or was not at build time");
-  return false;
-}
-
-static int run(const char *command) {
-  FILE *pipe = popen(command, "r");
-  ck_assert_ptr_nonnull(pipe);
-  size_t size = fread(output, 1, sizeof output - 1, pipe);
-  output[size] = '\0';
-  int status = pclose(pipe);
-  ck_assert_int_ne(status, -1);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
+#include "mpi_kit.h"
 
 static void set_up(void) {
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
@@ -66,11 +22,6 @@ static int launch(size_t ranks, bool apart, const char *program,
            "exec 2>&1; timeout 120 %s -n %zu sh -c '%sexec %s %s'", m->run,
            ranks, host, program, words);
   return run(command);
-}
-
-static void assert_says(const char *text) {
-  ck_assert_msg(strstr(output, text) != NULL, "'%s' is not in:\n%s", text,
-                output);
 }
 
 // --- that go well ----------------------------------------------------------

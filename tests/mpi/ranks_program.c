@@ -4,6 +4,7 @@
 //   all      every collective, in this communicator and in parts of it
 //   silent   rank 1 stops for ever before a barrier
 //   killed   rank 1 is killed before a barrier
+//   cut      barriers and broadcasts until one fails; says "begun" before
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -147,10 +148,7 @@ static void try_parts(tarn_comm *comm) {
 
 // --- failures --------------------------------------------------------------
 
-static int lose(tarn_comm *comm, int signal) {
-  must(tarn_comm_barrier(comm), "barrier");
-  if (tarn_comm_rank(comm) == 1) (void)raise(signal);
-  tarn_status status = tarn_comm_barrier(comm);
+static int tell_loss(tarn_comm *comm, tarn_status status) {
   printf("rank %zu: %s: %s\n", tarn_comm_rank(comm), tarn_status_name(status),
          tarn_last_error());
   fflush(stdout);
@@ -160,12 +158,34 @@ static int lose(tarn_comm *comm, int signal) {
   return 3;
 }
 
+static int lose(tarn_comm *comm, int signal) {
+  must(tarn_comm_barrier(comm), "barrier");
+  if (tarn_comm_rank(comm) == 1) (void)raise(signal);
+  return tell_loss(comm, tarn_comm_barrier(comm));
+}
+
+static int go_on(tarn_comm *comm) {
+  enum { SIZE = 100000 };
+  static unsigned char bytes[SIZE];
+  must(tarn_comm_barrier(comm), "barrier");
+  if (tarn_comm_rank(comm) == 0) printf("begun\n");
+  fflush(stdout);
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK; i++) {
+    size_t root = i % tarn_comm_size(comm);
+    status = tarn_comm_broadcast(comm, root, bytes, i * 37 % SIZE);
+    if (status == TARN_OK) status = tarn_comm_barrier(comm);
+  }
+  return tell_loss(comm, status);
+}
+
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "all";
   tarn_comm *comm = NULL;
   must(tarn_comm_from_environment(NULL, &comm), "join");
   if (strcmp(what, "silent") == 0) return lose(comm, SIGSTOP);
   if (strcmp(what, "killed") == 0) return lose(comm, SIGKILL);
+  if (strcmp(what, "cut") == 0) return go_on(comm);
   try_collectives(comm);
   try_parts(comm);
   must(tarn_comm_barrier(comm), "barrier");
