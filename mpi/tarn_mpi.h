@@ -12,7 +12,8 @@
 //
 // A program that needs nothing else of MPI is not linked with it: under mpirun,
 // tarn_comm_from_environment finds the library beside libtarn.so, and MPI is
-// initialized there. It is then finalized when the process ends.
+// initialized there. When the process exits with status 0, it waits for the
+// others to do so, and MPI is finalized, for which it has 10 s.
 //
 // Messages are two-sided. Of the threads, MPI asks what it says: below
 // MPI_THREAD_SERIALIZED only the thread that has initialized MPI may use the
