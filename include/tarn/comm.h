@@ -387,7 +387,9 @@ typedef enum tarn_comm_way {
 // Messages between two ranks with the same tag arrive in the order in which
 // they were posted. Both ends know the size. Data stays in place until the
 // message is done; a message that was cancelled is done too. After an error the
-// library calls no function but destroy.
+// library calls no function but destroy. Communicators that were split off
+// share the engine: its functions are called by one thread at a time, with a
+// lock held, and must not call the library.
 typedef struct tarn_comm_ops {
   size_t struct_size;
   const char *name;  // "local", "mpi"; lives as long as the communicator

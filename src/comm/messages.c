@@ -40,20 +40,38 @@ static size_t number_of(const tarn__comm_messages *m, size_t rank) {
   return i;
 }
 
-static tarn_status tell_verdict(const tarn__comm_messages *m) {
-  const tarn__comm_notice *verdict = &m->engine->verdict;
-  size_t rank = number_of(m, verdict->about);
+static void lock(tarn__comm_engine *e) {
+  pthread_mutex_lock(&e->lock);
+}
+
+static void unlock(tarn__comm_engine *e) {
+  pthread_mutex_unlock(&e->lock);
+}
+
+static tarn__comm_notice verdict_of(tarn__comm_engine *e) {
+  lock(e);
+  tarn__comm_notice verdict = e->verdict;
+  unlock(e);
+  return verdict;
+}
+
+// |status|, unless there is a verdict.
+static tarn_status tell_verdict(const tarn__comm_messages *m,
+                                tarn_status status) {
+  tarn__comm_notice verdict = verdict_of(m->engine);
+  if (verdict.kind == 0) return status;
+  size_t rank = number_of(m, verdict.about);
   const char *of = rank < m->size ? "" : " of the communicator it comes from";
-  if (rank == m->size) rank = verdict->about;
-  if (verdict->why == TARN__MISSED) {
+  if (rank == m->size) rank = verdict.about;
+  if (verdict.why == TARN__MISSED) {
     return tarn__fail(TARN_E_TIMEOUT,
                       "comm: a message of rank %zu%s did not arrive within "
                       "%llu ms, though it was there",
-                      rank, of, (unsigned long long)verdict->ms);
+                      rank, of, (unsigned long long)verdict.ms);
   }
   return tarn__fail(TARN_E_TIMEOUT,
                     "comm: rank %zu%s did not arrive within %llu ms", rank, of,
-                    (unsigned long long)verdict->ms);
+                    (unsigned long long)verdict.ms);
 }
 
 // Operations of an engine have no texts.
@@ -64,13 +82,6 @@ static tarn_status say_engine(const tarn__comm_engine *e, const char *what,
                     what, tarn_status_name(status));
 }
 
-static tarn_status look(batch *b) {
-  tarn__comm_engine *e = b->m->engine;
-  TARN__TRY(say_engine(e, "pass messages on",
-                       e->ops.test(e->self, b->messages, b->count)));
-  return tarn__silence_listen(e);
-}
-
 // The first message that is not done, or |count|.
 static size_t find_open(const batch *b) {
   size_t i = 0;
@@ -79,67 +90,96 @@ static size_t find_open(const batch *b) {
   return i;
 }
 
-// Looks until all are done, |*answered| is |number|, or the time is over.
+// Makes progress, and says what this rank waits for. The engine is locked.
+static tarn_status progress(batch *b, size_t *out_open) {
+  tarn__comm_engine *e = b->m->engine;
+  TARN__TRY(say_engine(e, "pass messages on",
+                       e->ops.test(e->self, b->messages, b->count)));
+  *out_open = find_open(b);
+  b->m->waits_for = *out_open < b->count ? b->partners[*out_open] : SIZE_MAX;
+  return tarn__silence_listen(e);
+}
+
+// Looks until all are done, the last question is answered if |for_answer|, or
+// the time is over.
 static tarn_status look_until(batch *b, tarn__comm_wait *wait,
-                              const uint32_t *answered, uint32_t number) {
+                              bool for_answer) {
+  tarn__comm_messages *m = b->m;
   for (unsigned turn = 0;; turn++) {
+    size_t open = 0;
     uint64_t left = tarn__wait_left(wait);
-    TARN__TRY(look(b));
-    size_t open = find_open(b);
-    if (open == b->count || left == 0) return TARN_OK;
-    if (answered != NULL && *answered == number) return TARN_OK;
-    b->m->engine->waits_for = b->partners[open];
+    lock(m->engine);
+    tarn_status status = progress(b, &open);
+    bool answered = for_answer && m->answered == m->asked;
+    unlock(m->engine);
+    if (status != TARN_OK || open == b->count || answered || left == 0) {
+      return status;
+    }
     tarn__os_back_off(turn);
   }
 }
 
+static tarn_status ask(batch *b, size_t rank, tarn__comm_wait *wait) {
+  lock(b->m->engine);
+  tarn_status status = tarn__silence_ask(b->m, rank);
+  unlock(b->m->engine);
+  return status == TARN_OK ? look_until(b, wait, true) : status;
+}
+
 // The time is over: asks who it is that does not come. TARN_OK: all came.
 static tarn_status ask_around(batch *b) {
-  tarn__comm_engine *e = b->m->engine;
+  tarn__comm_messages *m = b->m;
+  tarn__comm_engine *e = m->engine;
   uint64_t patience = e->timeout_ms / 10;
   tarn__comm_wait wait = tarn__wait_begin(patience > 20 ? patience : 20);
   size_t rank = b->partners[find_open(b)];
   tarn__comm_silence why = TARN__MISSED;
   for (size_t hops = 0; hops < e->size; hops++) {
-    TARN__TRY(tarn__silence_ask(e, rank));
-    TARN__TRY(look_until(b, &wait, &e->answered, e->asked));
+    TARN__TRY(ask(b, rank, &wait));
     if (find_open(b) == b->count) return TARN_OK;
-    if (e->answered != e->asked) why = TARN__SILENT;
-    if (why == TARN__SILENT || e->answer == e->rank || e->answer >= e->size)
+    if (m->answered != m->asked) why = TARN__SILENT;
+    if (why == TARN__SILENT || m->answer == e->rank || m->answer >= e->size)
       break;
-    rank = e->answer;
+    rank = m->answer;
   }
+  lock(e);
   tarn__silence_tell(e, rank, why);
+  unlock(e);
   return TARN_E_TIMEOUT;
 }
 
 // Messages that are left when the job cannot go on: their data has to stay.
 static void give_up(batch *b) {
   tarn__comm_engine *e = b->m->engine;
+  lock(e);
   for (size_t i = 0; i < b->count; i++) {
     if (b->messages[i] == NULL) continue;
     bool is_free = b->receives[i] && e->ops.cancel(e->self, b->messages[i]);
     e->given_up = e->given_up || !is_free;
   }
+  b->m->waits_for = SIZE_MAX;
+  b->count = 0;
+  unlock(e);
 }
 
 static void abandon(tarn__comm_engine *e) {
+  lock(e);
   if (!e->abandoned && e->ops.abandon != NULL) e->ops.abandon(e->self);
   e->abandoned = true;
+  unlock(e);
 }
 
 static tarn_status await_all(batch *b) {
-  tarn__comm_engine *e = b->m->engine;
-  tarn__comm_wait wait = tarn__wait_begin(e->timeout_ms);
-  tarn_status status = look_until(b, &wait, NULL, 0);
+  tarn__comm_wait wait = tarn__wait_begin(b->m->engine->timeout_ms);
+  tarn_status status = look_until(b, &wait, false);
   if (status == TARN_OK && find_open(b) < b->count) status = ask_around(b);
-  e->waits_for = SIZE_MAX;
-  if (status != TARN_OK) {
-    give_up(b);
-    if (e->verdict.kind != 0) status = tell_verdict(b->m);
-    abandon(e);
+  if (status == TARN_OK) {
+    b->count = 0;
+    return TARN_OK;
   }
-  b->count = 0;
+  status = tell_verdict(b->m, status);
+  give_up(b);
+  abandon(b->m->engine);
   return status;
 }
 
@@ -152,12 +192,14 @@ static tarn_status post(batch *b, tarn_comm_way way, size_t rank, void *data,
   uint32_t tag = b->m->context << TARN__TAG_BITS | TARN__TAG_DATA;
   size_t partner = b->m->ranks[rank];
   if (size == 0) return TARN_OK;
-  if (e->verdict.kind != 0) return tell_verdict(b->m);
+  TARN__TRY(tell_verdict(b->m, TARN_OK));
   b->messages[b->count] = NULL;
   b->partners[b->count] = partner;
   b->receives[b->count] = way == TARN_COMM_RECEIVE;
+  lock(e);
   tarn_status status = e->ops.post(e->self, way, partner, tag, data, size,
                                    &b->messages[b->count]);
+  unlock(e);
   if (status == TARN_OK) b->count++;
   return say_engine(e, "post a message", status);
 }
@@ -176,7 +218,6 @@ static tarn_status post_next(batch *b, tarn_comm_way way, size_t rank,
 static tarn_status finish(batch *b, tarn_status posted) {
   if (posted == TARN_OK) return await_all(b);
   give_up(b);
-  b->count = 0;
   return posted;
 }
 
@@ -325,34 +366,55 @@ static size_t size_for(size_t ranks) {
   return sizeof(tarn__comm_messages) + ranks * sizeof(size_t);
 }
 
-static tarn__comm_messages *make(tarn__comm_engine *engine, size_t size) {
+static tarn__comm_messages *make(tarn__comm_engine *e, uint32_t context,
+                                 size_t size) {
   tarn__comm_messages *m = tarn__host_alloc(size_for(size));
   if (m == NULL) return NULL;
-  m->engine = engine;
+  m->engine = e;
+  m->context = context;
   m->size = size;
-  engine->users++;
+  m->waits_for = SIZE_MAX;
+  lock(e);
+  tarn_list_add_tail(&e->all, &m->node);
+  unlock(e);
   return m;
 }
 
+// Whether it was the last of the engine.
+static bool unmake(tarn__comm_messages *m) {
+  tarn__comm_engine *e = m->engine;
+  lock(e);
+  tarn_list_del(&m->node);
+  bool last = tarn_list_empty(&e->all);
+  unlock(e);
+  tarn__host_free(m, size_for(m->size));
+  return last;
+}
+
+static void free_engine(tarn__comm_engine *e) {
+  pthread_mutex_destroy(&e->lock);
+  tarn__host_free(e, sizeof *e);
+}
+
+// A child of fork is alone, and its parent may have held the lock.
 static void destroy(void *self) {
   tarn__comm_messages *m = self;
   tarn__comm_engine *e = m->engine;
-  tarn__host_free(m, size_for(m->size));
-  if (--e->users != 0) return;
-  bool is_free = e->generation != tarn__os_generation() || tarn__silence_end(e);
+  bool is_child = e->generation != tarn__os_generation();
+  if (is_child) pthread_mutex_init(&e->lock, NULL);
+  if (!unmake(m)) return;
+  bool is_free = is_child || tarn__silence_end(e);
   e->ops.destroy(e->self);
-  if (is_free) tarn__host_free(e, sizeof *e);
+  if (is_free) free_engine(e);
 }
 
-// The ranks agree on a context: one more than any of them has given. Groups of
-// one split may have the same, and no rank in common.
-static tarn_status agree_on_context(tarn__comm_messages *m, const size_t *ranks,
-                                    size_t size, uint32_t *out) {
+// The most that any of |ranks| has.
+static tarn_status find_most(tarn__comm_messages *m, const size_t *ranks,
+                             size_t size, uint32_t *io_most) {
   batch b = {.m = m};
   size_t at = tarn__comm_index_of(ranks, m->rank);
-  *out = m->engine->contexts + 1;
   for (size_t far = 1; far < size; far *= 2) {
-    uint32_t own = *out;
+    uint32_t own = *io_most;
     uint32_t theirs = 0;
     tarn_status status =
         post(&b, TARN_COMM_RECEIVE, ranks[(at + size - far) % size], &theirs,
@@ -362,11 +424,45 @@ static tarn_status agree_on_context(tarn__comm_messages *m, const size_t *ranks,
           post(&b, TARN_COMM_SEND, ranks[(at + far) % size], &own, sizeof own);
     }
     TARN__TRY(finish(&b, status));
-    if (theirs > *out) *out = theirs;
+    if (theirs > *io_most) *io_most = theirs;
   }
-  if (*out < TARN__CONTEXTS) return TARN_OK;
-  return tarn__fail(TARN_FULL, "tarn_comm_split: %d were split off before",
-                    TARN__CONTEXTS - 1);
+  return TARN_OK;
+}
+
+// One that this rank has not given yet.
+static uint32_t reserve_context(tarn__comm_engine *e) {
+  lock(e);
+  uint32_t own = ++e->contexts;
+  unlock(e);
+  return own;
+}
+
+// Whether nobody has |context| here, for which |own| was reserved.
+static bool take_context(tarn__comm_engine *e, uint32_t context, uint32_t own) {
+  lock(e);
+  bool is_free = context == own || context > e->contexts;
+  if (context > e->contexts) e->contexts = context;
+  unlock(e);
+  return is_free;
+}
+
+// The ranks agree on a context: the most that any proposes, unless another
+// thread of one of them has given it meanwhile. Groups of one split may have
+// the same, and no rank in common.
+static tarn_status agree_on_context(tarn__comm_messages *m, const size_t *ranks,
+                                    size_t size, uint32_t *out) {
+  for (uint32_t is_taken = 1; is_taken != 0;) {
+    uint32_t own = reserve_context(m->engine);
+    *out = own;
+    TARN__TRY(find_most(m, ranks, size, out));
+    if (*out >= TARN__CONTEXTS) {
+      return tarn__fail(TARN_FULL, "tarn_comm_split: %d were split off before",
+                        TARN__CONTEXTS - 1);
+    }
+    is_taken = !take_context(m->engine, *out, own);
+    TARN__TRY(find_most(m, ranks, size, &is_taken));
+  }
+  return TARN_OK;
 }
 
 static tarn_status split(void *self, const size_t *ranks, size_t size,
@@ -374,10 +470,8 @@ static tarn_status split(void *self, const size_t *ranks, size_t size,
   tarn__comm_messages *m = self;
   uint32_t context = 0;
   TARN__TRY(agree_on_context(m, ranks, size, &context));
-  m->engine->contexts = context;
-  tarn__comm_messages *group = make(m->engine, size);
+  tarn__comm_messages *group = make(m->engine, context, size);
   if (group == NULL) return TARN_E_NOMEM;
-  group->context = context;
   group->rank = tarn__comm_index_of(ranks, m->rank);
   for (size_t i = 0; i < size; i++)
     group->ranks[i] = m->ranks[ranks[i]];
@@ -388,8 +482,10 @@ static tarn_status split(void *self, const size_t *ranks, size_t size,
 
 static tarn_status check(void *self) {
   tarn__comm_messages *m = self;
+  lock(m->engine);
   tarn_status status = tarn__silence_listen(m->engine);
-  return m->engine->verdict.kind != 0 ? tell_verdict(m) : status;
+  unlock(m->engine);
+  return tell_verdict(m, status);
 }
 
 const tarn_comm_ops tarn__message_ops = {
@@ -414,11 +510,13 @@ tarn_status tarn__messages_create(const tarn_comm_ops *ops, void *engine_self,
                            .rank = rank,
                            .size = size,
                            .timeout_ms = timeout_ms};
-  tarn__comm_messages *m = make(e, size);
+  pthread_mutex_init(&e->lock, NULL);
+  tarn_list_init(&e->all);
+  tarn__comm_messages *m = make(e, 0, size);
   tarn_status status = m != NULL ? tarn__silence_begin(e) : TARN_E_NOMEM;
   if (status != TARN_OK) {
-    if (m != NULL) tarn__host_free(m, size_for(size));
-    tarn__host_free(e, sizeof *e);
+    if (m != NULL) (void)unmake(m);
+    free_engine(e);
     return status;
   }
   m->rank = rank;

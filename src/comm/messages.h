@@ -7,9 +7,15 @@
 // engine. Each has a context, the same at its ranks and at no others that share
 // a rank: tags begin with it.
 //
+// Threads: communicators may be used by one thread each. The engine's lock
+// guards its operations, its fields from |all| on, and what a communicator
+// tells others about its wait; it is not held while a rank waits.
+//
 // Memory: O(ranks) at each rank, O(1) for the messages under way.
 #ifndef TARN_COMM_MESSAGES_H_
 #define TARN_COMM_MESSAGES_H_
+
+#include <pthread.h>
 
 #include "base/status.h"
 #include "comm/wait.h"
@@ -40,10 +46,11 @@ typedef struct tarn__comm_notice {
   uint32_t magic;
   uint32_t kind;
   uint32_t from;
-  uint32_t about;   // ANSWERS: the rank that |from| waits for
-  uint32_t why;     // TELLS: a tarn__comm_silence
-  uint32_t number;  // of the question
-  uint64_t ms;      // TELLS: how long it was waited for
+  uint32_t context;  // ASKS, ANSWERS: in which it is waited
+  uint32_t about;    // ANSWERS: the rank that |from| waits for
+  uint32_t why;      // TELLS: a tarn__comm_silence
+  uint32_t number;   // of the question
+  uint64_t ms;       // TELLS: how long it was waited for
 } tarn__comm_notice;
 
 enum {
@@ -53,17 +60,15 @@ enum {
 typedef struct tarn__comm_engine {
   tarn_comm_ops ops;
   void *self;
-  size_t users;  // communicators
   size_t rank;
   size_t size;
   uint64_t timeout_ms;
   uint32_t generation;  // of forks
-  uint32_t contexts;    // the last one that was given, by any communicator
-  size_t waits_for;     // SIZE_MAX: none
-  uint32_t asked;       // questions of this rank
-  uint32_t answered;    // the last one that was answered
-  size_t answer;        // the rank that is waited for there
-  void *listening;      // for |heard|; NULL: not begun
+  pthread_mutex_t lock;
+  tarn_list all;       // communicators
+  uint32_t contexts;   // the last one that was given, by any of them
+  uint32_t questions;  // of this rank, so far
+  void *listening;     // for |heard|; NULL: not begun
   tarn__comm_notice heard;
   void *sending[TARN__NOTES];  // NULL: none
   tarn__comm_notice sent[TARN__NOTES];
@@ -73,29 +78,38 @@ typedef struct tarn__comm_engine {
   tarn_list node;             // then: among all such, until the process ends
 } tarn__comm_engine;
 
+// The lock is held, but for the first and the last.
+
 // Begins to listen to the others.
 TARN_MUST_CHECK tarn_status tarn__silence_begin(tarn__comm_engine *engine);
 
-// Stops. False if messages are left.
-bool tarn__silence_end(tarn__comm_engine *engine);
-
-// Answers what was asked. TARN_OK, or a failure of the engine, or of the job:
-// then there is a verdict.
+// Answers what was asked, and takes answers in. TARN_OK, or a failure of the
+// engine, or of the job: then there is a verdict.
 TARN_MUST_CHECK tarn_status tarn__silence_listen(tarn__comm_engine *engine);
 
-// Begins to ask |rank| what it waits for.
-TARN_MUST_CHECK tarn_status tarn__silence_ask(tarn__comm_engine *engine,
-                                              size_t rank);
+struct tarn__comm_messages;
+
+// Begins to ask |rank| what it waits for where this one waits.
+TARN_MUST_CHECK tarn_status
+tarn__silence_ask(struct tarn__comm_messages *messages, size_t rank);
 
 // Tells all others that |rank| does not come.
 void tarn__silence_tell(tarn__comm_engine *engine, size_t rank,
                         tarn__comm_silence why);
 
+// Stops. False if messages are left.
+bool tarn__silence_end(tarn__comm_engine *engine);
+
 // --- messages.c ------------------------------------------------------------
 
 typedef struct tarn__comm_messages {
   tarn__comm_engine *engine;
+  tarn_list node;  // among the engine's
   uint32_t context;
+  size_t waits_for;   // in the numbers of the engine; SIZE_MAX: none
+  uint32_t asked;     // the last question; 0: none
+  uint32_t answered;  // the last one that was answered
+  size_t answer;      // the rank that is waited for there; SIZE_MAX: none
   size_t rank;
   size_t size;
   size_t ranks[];  // in the numbers of the engine

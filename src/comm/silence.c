@@ -33,7 +33,6 @@ static tarn_status listen(tarn__comm_engine *e) {
 }
 
 tarn_status tarn__silence_begin(tarn__comm_engine *e) {
-  e->waits_for = SIZE_MAX;
   return listen(e);
 }
 
@@ -64,18 +63,41 @@ static tarn__comm_notice note_of(const tarn__comm_engine *e,
       .magic = MAGIC, .kind = (uint32_t)kind, .from = (uint32_t)e->rank};
 }
 
-tarn_status tarn__silence_ask(tarn__comm_engine *e, size_t rank) {
+tarn_status tarn__silence_ask(tarn__comm_messages *m, size_t rank) {
+  tarn__comm_engine *e = m->engine;
   tarn__comm_notice note = note_of(e, TARN__NOTE_ASKS);
-  note.number = ++e->asked;
+  m->asked = note.number = ++e->questions;
+  note.context = m->context;
   return say(e, rank, &note);
+}
+
+// NULL: this rank has none of that context, any more.
+static tarn__comm_messages *find(const tarn__comm_engine *e, uint32_t context) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &e->all) {
+    tarn__comm_messages *m = tarn_list_entry((tarn_list *)(uintptr_t)node,
+                                             tarn__comm_messages, node);
+    if (m->context == context) return m;
+  }
+  return NULL;
 }
 
 static tarn_status answer(tarn__comm_engine *e,
                           const tarn__comm_notice *asked) {
+  const tarn__comm_messages *m = find(e, asked->context);
   tarn__comm_notice note = note_of(e, TARN__NOTE_ANSWERS);
   note.number = asked->number;
-  note.about = (uint32_t)e->waits_for;
+  note.context = asked->context;
+  note.about = m != NULL ? (uint32_t)m->waits_for : UINT32_MAX;
   return say(e, asked->from, &note);
+}
+
+// An answer to an earlier question came too late.
+static void take_answer(tarn__comm_engine *e, const tarn__comm_notice *note) {
+  tarn__comm_messages *m = find(e, note->context);
+  if (m == NULL || note->number != m->asked) return;
+  m->answered = note->number;
+  m->answer = note->about == UINT32_MAX ? SIZE_MAX : note->about;
 }
 
 // As many as there is room for at a time; the rest waits until some have gone.
@@ -114,9 +136,7 @@ static tarn_status take_in(tarn__comm_engine *e) {
     case TARN__NOTE_ASKS:
       return answer(e, &note);
     case TARN__NOTE_ANSWERS:
-      if (note.number != e->asked) return TARN_OK;  // it came too late
-      e->answered = note.number;
-      e->answer = note.about == UINT32_MAX ? SIZE_MAX : note.about;
+      take_answer(e, &note);
       return TARN_OK;
     case TARN__NOTE_TELLS:
       e->verdict = note;

@@ -146,6 +146,48 @@ TEST(no_more_parts_than_there_are_tags) {
   post_run(&(post_job){.ranks = 2, .run = split_often}, false);
 }
 
+typedef struct line {
+  tarn_comm *comm;
+  size_t number;
+} line;
+
+static void *work_beside(void *context) {
+  const line *own = context;
+  for (size_t i = 0; i < EFFORT(30, 8); i++) {
+    tarn_comm *part = NULL;
+    try_broadcast(own->comm, i % tarn_comm_size(own->comm), 5000 + own->number);
+    try_alltoallv(own->comm, 100 * own->number);
+    expect(tarn_comm_split(own->comm, 0, 0, &part) == TARN_OK);
+    try_allgather(part, 40 + own->number);
+    expect(tarn_comm_barrier(part) == TARN_OK);
+    expect(tarn_comm_destroy(part) == TARN_OK);
+  }
+  return NULL;
+}
+
+// Communicators with a thread each, which split at the same time.
+static void work_in_threads(tarn_comm *comm, void *unused) {
+  enum { LINES = 3 };
+  line lines[LINES];
+  pthread_t threads[LINES];
+  (void)unused;
+  for (size_t i = 0; i < LINES; i++) {
+    lines[i].number = i;
+    expect(tarn_comm_split(comm, 0, 0, &lines[i].comm) == TARN_OK);
+  }
+  for (size_t i = 0; i < LINES; i++)
+    threads[i] = start_thread(work_beside, &lines[i]);
+  for (size_t i = 0; i < LINES; i++)
+    expect(pthread_join(threads[i], NULL) == 0);
+  expect(tarn_comm_barrier(comm) == TARN_OK);
+  for (size_t i = 0; i < LINES; i++)
+    expect(tarn_comm_destroy(lines[i].comm) == TARN_OK);
+}
+
+TEST_RANGE(communicators_have_a_thread_each, 2, 5) {
+  post_run(&(post_job){.ranks = (size_t)_i, .run = work_in_threads}, false);
+}
+
 // --- what it takes ---------------------------------------------------------
 
 static void pass_barriers(tarn_comm *comm, void *context) {
