@@ -3,6 +3,7 @@
 # joins, each with a name and a TMPDIR of its own. As root.
 #
 #   hosts.sh openmpi|mpich RANKS_PER_HOST PROGRAM ARGUMENT...
+#   hosts.sh probe           whether there can be such hosts here
 #
 # Prints what the ranks print, and at last
 #
@@ -13,8 +14,7 @@
 # With TARN_CUT=1 the link is cut when a rank has said "begun", and mpirun, which
 # waits for the other host, is ended when no rank runs any more.
 set -u
-mpi=$1 each=$2
-shift 2
+mpi=$1
 
 here=$(mktemp -d)
 name=tarn$$
@@ -131,6 +131,9 @@ cut_link() {
 
 set_up || exit
 wait_until 10 is_up 1 && wait_until 10 is_up 2 || exit
+[ "$mpi" != probe ] || exit 0
+each=$2
+shift 2
 write_agent
 launch "$@" >"$here/output" 2>&1 &
 launcher=$!
