@@ -101,7 +101,7 @@ static void write_row(sheet *s, const bench_pool_report *r, size_t index) {
 
 void bench_pool_report_title(sheet *s, const bench_pool_report *r) {
   char text[REPORT_TEXT_SIZE];
-  char title[2 * REPORT_TEXT_SIZE + 64];
+  char title[2 * REPORT_TEXT_SIZE + 192];
   char draws[32] = "";
   char hogs[48] = "";
   report_describe(r->trace, text, sizeof text);
