@@ -95,3 +95,23 @@ void tarn__folders_visit(const char *const *places, size_t count,
   const char *named = secure_getenv("TARN_PLUGIN_DIR");
   if (named != NULL && named[0] == '/') (void)visit(context, named);
 }
+
+typedef struct search {
+  const char *name;
+  char *path;
+  bool is_found;
+} search;
+
+static bool look_in(void *context, const char *folder) {
+  search *s = context;
+  s->is_found = tarn__folders_join(s->path, folder, s->name) &&
+                access(s->path, F_OK) == 0;
+  return !s->is_found;
+}
+
+bool tarn__folders_find(const char *const *places, size_t count,
+                        const char *name, char *out) {
+  search s = {.name = name, .path = out};
+  tarn__folders_visit(places, count, look_in, &s);
+  return s.is_found;
+}

@@ -23,4 +23,9 @@ bool tarn__folders_join(char *out, const char *folder, const char *name);
 void tarn__folders_visit(const char *const *places, size_t count,
                          tarn__folder_visit *visit, void *context);
 
+// The path of |name| in the first of these folders that has it, in |out|, of
+// PATH_MAX bytes. False if none has.
+bool tarn__folders_find(const char *const *places, size_t count,
+                        const char *name, char *out);
+
 #endif  // TARN_BASE_FOLDERS_H_

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/folders.h"
 #include "base/hostmem.h"
@@ -90,40 +89,28 @@ static mpi choose(size_t launcher) {
 
 // --- its library -----------------------------------------------------------
 
-typedef struct search {
-  char file[48];
-  char path[PATH_MAX];
-  bool is_found;
-} search;
-
-static bool look_in(void *context, const char *folder) {
-  search *s = context;
-  s->is_found = tarn__folders_join(s->path, folder, s->file) &&
-                access(s->path, F_OK) == 0;
-  return !s->is_found;
-}
-
 static tarn_status load(mpi which, tarn__comm_world_fn **out) {
   static const char *const places[] = {".", TARN_LIB_FROM_BIN "/.."};
-  search s = {.is_found = false};
+  char file[48];
+  char found[PATH_MAX];
   void *handle = NULL;
   char *path = NULL;
-  snprintf(s.file, sizeof s.file, "libtarn_mpi_%s.so", names[which]);
-  tarn__folders_visit(places, sizeof places / sizeof *places, look_in, &s);
-  if (!s.is_found) {
+  snprintf(file, sizeof file, "libtarn_mpi_%s.so", names[which]);
+  if (!tarn__folders_find(places, sizeof places / sizeof *places, file,
+                          found)) {
     return tarn__fail(TARN_E_STATE,
                       "tarn_comm_from_environment: the ranks were started by "
                       "MPI, and %s is not beside the library: build Tarn where "
                       "%s is installed, or name the folder in TARN_PLUGIN_DIR",
-                      s.file, packages[which]);
+                      file, packages[which]);
   }
-  TARN__TRY(tarn__object_open("communicator", s.path, &handle, &path));
+  TARN__TRY(tarn__object_open("communicator", found, &handle, &path));
   tarn__host_free_text(path);
   *out = (tarn__comm_world_fn *)(uintptr_t)tarn__object_symbol(
       handle, TARN__COMM_WORLD);
   if (*out != NULL) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "%s has no %s: it is of another version",
-                    s.path, TARN__COMM_WORLD);
+                    found, TARN__COMM_WORLD);
 }
 
 static tarn_status join_by(mpi which, const tarn_comm_options *options,

@@ -30,10 +30,8 @@ static const char suffix[] = ".so";
 
 // --- folders ---------------------------------------------------------------
 
-static void visit_folders(tarn__folder_visit *visit, void *context) {
-  static const char *const places[] = {"plugins", "tarn", TARN_LIB_FROM_BIN};
-  tarn__folders_visit(places, sizeof places / sizeof *places, visit, context);
-}
+static const char *const places[] = {"plugins", "tarn", TARN_LIB_FROM_BIN};
+enum { PLACES = sizeof places / sizeof *places };
 
 typedef struct text {
   char *bytes;
@@ -53,33 +51,19 @@ static bool append_folder(void *context, const char *folder) {
 void tarn__module_folders(char *out, size_t out_size) {
   text t = {.bytes = out, .size = out_size};
   out[0] = '\0';
-  visit_folders(append_folder, &t);
+  tarn__folders_visit(places, PLACES, append_folder, &t);
 }
 
 // --- one module ------------------------------------------------------------
 
-typedef struct search {
-  const char *file;
-  char path[PATH_MAX];
-  bool is_found;
-} search;
-
-static bool look_in(void *context, const char *folder) {
-  search *s = context;
-  s->is_found = tarn__folders_join(s->path, folder, s->file) &&
-                access(s->path, F_OK) == 0;
-  return !s->is_found;
-}
-
 tarn_status tarn__module_find(const char *type, char **out_path) {
   char file[sizeof prefix + TARN__TYPE_MAX + sizeof suffix];
-  search s = {.file = file};
+  char path[PATH_MAX];
   *out_path = NULL;
   if (!tarn__plugin_is_type(type)) return TARN_OK;
   snprintf(file, sizeof file, "%s%s%s", prefix, type, suffix);
-  visit_folders(look_in, &s);
-  if (!s.is_found) return TARN_OK;
-  *out_path = tarn__host_text(s.path);
+  if (!tarn__folders_find(places, PLACES, file, path)) return TARN_OK;
+  *out_path = tarn__host_text(path);
   return *out_path != NULL ? TARN_OK : TARN_E_NOMEM;
 }
 
@@ -164,7 +148,7 @@ static bool list_folder(void *context, const char *folder) {
 tarn_status tarn__modules_list(tarn__device_modules *out) {
   listing l = {.modules = out, .status = TARN_OK};
   *out = (tarn__device_modules){0};
-  visit_folders(list_folder, &l);
+  tarn__folders_visit(places, PLACES, list_folder, &l);
   if (l.status != TARN_OK) tarn__modules_deinit(out);
   return l.status;
 }
