@@ -1,6 +1,5 @@
 // Communicators of an MPI that the program has, or that the library begins.
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

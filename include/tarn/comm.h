@@ -382,14 +382,15 @@ typedef enum tarn_comm_way {
 // them of messages, with its own deadlines. When a message does not come, it
 // asks the ranks that it waits for, and those that these wait for, what they
 // do; the first that does not answer within a tenth of the timeout is named, at
-// all ranks.
+// all ranks. Where they wait for each other, a message was lost: the text says
+// so.
 //
 // Messages between two ranks with the same tag arrive in the order in which
 // they were posted. Both ends know the size. Data stays in place until the
 // message is done; a message that was cancelled is done too. After an error the
-// library calls no function but destroy. Communicators that were split off
-// share the engine: its functions are called by one thread at a time, with a
-// lock held, and must not call the library.
+// library cancels what is to be received, calls abandon, and later destroy.
+// Communicators that were split off share the engine: its functions are called
+// by one thread at a time, with a lock held, and must not call the library.
 typedef struct tarn_comm_ops {
   size_t struct_size;
   const char *name;  // "local", "mpi"; lives as long as the communicator
@@ -428,8 +429,9 @@ typedef struct tarn_comm_ops {
   // Gives |message|, which receives, up if nothing has come for it. Returns
   // whether its data is free now; it is done in any case.
   bool (*cancel)(void *self, void *message);
-  // Called once, before destroy, if the job cannot go on, since a rank does not
-  // come: from now on the engine must not wait for others. NULL: it never does.
+  // Called once, before destroy, if the job cannot go on: a rank does not come,
+  // or a function above has failed. From now on the engine must not wait for
+  // others. NULL: it never does.
   void (*abandon)(void *self);
 } tarn_comm_ops;
 

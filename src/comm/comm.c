@@ -17,10 +17,13 @@ static bool has_collectives(const tarn_comm_ops *ops) {
          ops->alltoallv != NULL && ops->split != NULL;
 }
 
+static bool has_messages(const tarn_comm_ops *ops) {
+  return ops->post != NULL && ops->test != NULL && ops->cancel != NULL;
+}
+
 static bool has_messages_alone(const tarn_comm_ops *ops) {
-  return ops->post != NULL && ops->test != NULL && ops->cancel != NULL &&
-         ops->broadcast == NULL && ops->allgather == NULL &&
-         ops->alltoallv == NULL && ops->split == NULL;
+  return has_messages(ops) && ops->broadcast == NULL &&
+         ops->allgather == NULL && ops->alltoallv == NULL && ops->split == NULL;
 }
 
 // Copies what the caller knows of |ops|.
@@ -35,7 +38,9 @@ static tarn_status read_ops(const tarn_comm_ops *ops, tarn_comm_ops *out) {
                       ops->struct_size);
   }
   memcpy(out, ops, known);
+  bool some = out->post != NULL || out->test != NULL || out->cancel != NULL;
   if (out->name == NULL || out->destroy == NULL ||
+      (some && !has_messages(out)) ||
       !(has_collectives(out) || has_messages_alone(out))) {
     return tarn__fail(
         TARN_E_INVALID,

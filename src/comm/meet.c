@@ -116,13 +116,16 @@ typedef struct record {
 } record;
 
 // The machine, or what is said to be one.
-static void find_machine(record *own) {
+static tarn_status find_machine(record *own) {
   const char *name = secure_getenv("TARN_HOST");
   if (name == NULL || *name == '\0') {
     tarn__os_machine(own->machine, sizeof own->machine);
-  } else {
-    snprintf(own->machine, sizeof own->machine, "%s", name);
+    return TARN_OK;
   }
+  int size = snprintf(own->machine, sizeof own->machine, "%s", name);
+  if ((size_t)size < sizeof own->machine) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "TARN_HOST '%.64s' has more than %zu bytes",
+                    name, sizeof own->machine - 1);
 }
 
 // --- what rank 0 makes -----------------------------------------------------
@@ -266,10 +269,12 @@ tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,
   TARN__TRY(check_place("tarn_comm_meet_by", rank, size));
   record own = {
       .version = VERSION, .rank = (uint32_t)rank, .size = (uint32_t)size};
-  find_machine(&own);
-  tarn_status status =
-      out_comm == NULL ? tarn__fail(TARN_E_INVALID, "tarn_comm_meet_by: NULL")
-                       : tarn__comm_options(options, 0, &known);
+  tarn_status status = find_machine(&own);
+  if (status == TARN_OK) {
+    status = out_comm == NULL
+                 ? tarn__fail(TARN_E_INVALID, "tarn_comm_meet_by: NULL")
+                 : tarn__comm_options(options, 0, &known);
+  }
   if (status == TARN_OK && rank == 0) status = make_place(&own);
   own.status = status;
   tarn__failure before = {0};

@@ -18,8 +18,8 @@ enum {
   PARTNERS = 16,        // of an alltoallv at a time
   MOST = 2 * PARTNERS,  // messages under way
 };
-static const size_t PIECE = (size_t)1 << 20;      // of a broadcast
-static const size_t LARGEST = (size_t)256 << 20;  // bytes of a message
+static const size_t PIECE = (size_t)1 << 20;     // of a broadcast
+static const size_t LARGEST = (size_t)16 << 20;  // bytes of a message
 
 // Messages that are waited for together.
 typedef struct batch {
@@ -48,38 +48,26 @@ static void unlock(tarn__comm_engine *e) {
   pthread_mutex_unlock(&e->lock);
 }
 
-static tarn__comm_notice verdict_of(tarn__comm_engine *e) {
-  lock(e);
-  tarn__comm_notice verdict = e->verdict;
-  unlock(e);
-  return verdict;
-}
-
-// |status|, unless there is a verdict.
-static tarn_status tell_verdict(const tarn__comm_messages *m,
-                                tarn_status status) {
-  tarn__comm_notice verdict = verdict_of(m->engine);
-  if (verdict.kind == 0) return status;
-  size_t rank = number_of(m, verdict.about);
+// |status|, unless the job cannot go on, or the engine has failed. The engine
+// is locked.
+static tarn_status tell_end(const tarn__comm_messages *m, tarn_status status) {
+  const tarn__comm_notice *verdict = &m->engine->verdict;
+  if (verdict->kind == 0) {
+    tarn_status failure = tarn__failure_tell(&m->engine->failure);
+    return failure != TARN_OK ? failure : status;
+  }
+  size_t rank = number_of(m, verdict->about);
   const char *of = rank < m->size ? "" : " of the communicator it comes from";
-  if (rank == m->size) rank = verdict.about;
-  if (verdict.why == TARN__MISSED) {
+  if (rank == m->size) rank = verdict->about;
+  if (verdict->why == TARN__MISSED) {
     return tarn__fail(TARN_E_TIMEOUT,
-                      "comm: a message of rank %zu%s did not arrive within "
-                      "%llu ms, though it was there",
-                      rank, of, (unsigned long long)verdict.ms);
+                      "comm: rank %zu%s has waited %llu ms for ranks that wait "
+                      "for each other: a message was lost",
+                      rank, of, (unsigned long long)verdict->ms);
   }
   return tarn__fail(TARN_E_TIMEOUT,
                     "comm: rank %zu%s did not arrive within %llu ms", rank, of,
-                    (unsigned long long)verdict.ms);
-}
-
-// Operations of an engine have no texts.
-static tarn_status say_engine(const tarn__comm_engine *e, const char *what,
-                              tarn_status status) {
-  if (status == TARN_OK) return TARN_OK;
-  return tarn__fail(status, "comm: the engine '%s' cannot %s: %s", e->ops.name,
-                    what, tarn_status_name(status));
+                    (unsigned long long)verdict->ms);
 }
 
 // The first message that is not done, or |count|.
@@ -93,8 +81,8 @@ static size_t find_open(const batch *b) {
 // Makes progress, and says what this rank waits for. The engine is locked.
 static tarn_status progress(batch *b, size_t *out_open) {
   tarn__comm_engine *e = b->m->engine;
-  TARN__TRY(say_engine(e, "pass messages on",
-                       e->ops.test(e->self, b->messages, b->count)));
+  TARN__TRY(tell_end(b->m, TARN_OK));
+  TARN__TRY(tarn__engine_test(e, b->messages, b->count));
   *out_open = find_open(b);
   b->m->waits_for = *out_open < b->count ? b->partners[*out_open] : SIZE_MAX;
   return tarn__silence_listen(e);
@@ -126,32 +114,48 @@ static tarn_status ask(batch *b, size_t rank, tarn__comm_wait *wait) {
   return status == TARN_OK ? look_until(b, wait, true) : status;
 }
 
-// The time is over: asks who it is that does not come. TARN_OK: all came.
-static tarn_status ask_around(batch *b) {
+// Asks |*rank|, and whom it names, until one does not answer, or is not in this
+// communicator's collective; or they wait for each other, this rank among them
+// or not. TARN_PENDING: then |*rank| and |*why| say what to tell; TARN_OK: all
+// came.
+static tarn_status find_silent(batch *b, size_t *rank,
+                               tarn__comm_silence *why) {
   tarn__comm_messages *m = b->m;
   tarn__comm_engine *e = m->engine;
   uint64_t patience = e->timeout_ms / 10;
   tarn__comm_wait wait = tarn__wait_begin(patience > 20 ? patience : 20);
-  size_t rank = b->partners[find_open(b)];
-  tarn__comm_silence why = TARN__MISSED;
-  for (size_t hops = 0; hops < e->size; hops++) {
-    TARN__TRY(ask(b, rank, &wait));
+  *rank = b->partners[find_open(b)];
+  *why = TARN__SILENT;
+  for (size_t hops = 0; hops < e->size && *rank != e->rank; hops++) {
+    TARN__TRY(ask(b, *rank, &wait));
     if (find_open(b) == b->count) return TARN_OK;
-    if (m->answered != m->asked) why = TARN__SILENT;
-    if (why == TARN__SILENT || m->answer == e->rank || m->answer >= e->size)
-      break;
-    rank = m->answer;
+    if (m->answered != m->asked || m->answer >= e->size) return TARN_PENDING;
+    *rank = m->answer;
   }
+  *rank = e->rank;
+  *why = TARN__MISSED;
+  return TARN_PENDING;
+}
+
+// The time is over. TARN_OK: all came.
+static tarn_status ask_around(batch *b) {
+  tarn__comm_engine *e = b->m->engine;
+  size_t rank = 0;
+  tarn__comm_silence why = TARN__SILENT;
+  tarn_status status = find_silent(b, &rank, &why);
+  if (status != TARN_PENDING) return status;
   lock(e);
   tarn__silence_tell(e, rank, why);
   unlock(e);
   return TARN_E_TIMEOUT;
 }
 
-// Messages that are left when the job cannot go on: their data has to stay.
-static void give_up(batch *b) {
+// Gives up what was posted, whose data may have to stay, and the engine with
+// it: the others do not know how far this rank has come. Returns what to tell.
+static tarn_status give_up(batch *b, tarn_status status) {
   tarn__comm_engine *e = b->m->engine;
   lock(e);
+  if (e->verdict.kind == 0) tarn__failure_note(&e->failure, status);
   for (size_t i = 0; i < b->count; i++) {
     if (b->messages[i] == NULL) continue;
     bool is_free = b->receives[i] && e->ops.cancel(e->self, b->messages[i]);
@@ -159,28 +163,20 @@ static void give_up(batch *b) {
   }
   b->m->waits_for = SIZE_MAX;
   b->count = 0;
-  unlock(e);
-}
-
-static void abandon(tarn__comm_engine *e) {
-  lock(e);
   if (!e->abandoned && e->ops.abandon != NULL) e->ops.abandon(e->self);
   e->abandoned = true;
+  status = tell_end(b->m, status);
   unlock(e);
+  return status;
 }
 
 static tarn_status await_all(batch *b) {
   tarn__comm_wait wait = tarn__wait_begin(b->m->engine->timeout_ms);
   tarn_status status = look_until(b, &wait, false);
   if (status == TARN_OK && find_open(b) < b->count) status = ask_around(b);
-  if (status == TARN_OK) {
-    b->count = 0;
-    return TARN_OK;
-  }
-  status = tell_verdict(b->m, status);
-  give_up(b);
-  abandon(b->m->engine);
-  return status;
+  if (status != TARN_OK) return give_up(b, status);
+  b->count = 0;
+  return TARN_OK;
 }
 
 // --- posting ---------------------------------------------------------------
@@ -192,16 +188,18 @@ static tarn_status post(batch *b, tarn_comm_way way, size_t rank, void *data,
   uint32_t tag = b->m->context << TARN__TAG_BITS | TARN__TAG_DATA;
   size_t partner = b->m->ranks[rank];
   if (size == 0) return TARN_OK;
-  TARN__TRY(tell_verdict(b->m, TARN_OK));
   b->messages[b->count] = NULL;
   b->partners[b->count] = partner;
   b->receives[b->count] = way == TARN_COMM_RECEIVE;
   lock(e);
-  tarn_status status = e->ops.post(e->self, way, partner, tag, data, size,
-                                   &b->messages[b->count]);
+  tarn_status status = tell_end(b->m, TARN_OK);
+  if (status == TARN_OK) {
+    status = tarn__engine_post(e, way, partner, tag, data, size,
+                               &b->messages[b->count]);
+  }
   unlock(e);
   if (status == TARN_OK) b->count++;
-  return say_engine(e, "post a message", status);
+  return status;
 }
 
 // As many bytes as a message has, beginning with |*done| of |size|.
@@ -213,12 +211,9 @@ static tarn_status post_next(batch *b, tarn_comm_way way, size_t rank,
   return post(b, way, rank, from, part);
 }
 
-// Sends to and receives from the given ranks; after a failure to post, what was
-// posted is given up.
+// Waits for what was posted, of which |posted| is the result.
 static tarn_status finish(batch *b, tarn_status posted) {
-  if (posted == TARN_OK) return await_all(b);
-  give_up(b);
-  return posted;
+  return posted == TARN_OK ? await_all(b) : give_up(b, posted);
 }
 
 // --- broadcast -------------------------------------------------------------
@@ -264,23 +259,34 @@ typedef struct blocks {
   size_t count;
 } blocks;
 
-static tarn_status post_bytes(batch *b, tarn_comm_way way, size_t rank,
-                              unsigned char *data, size_t size) {
-  for (size_t done = 0; done < size;) {
-    TARN__TRY(post_next(b, way, rank, data, size, &done));
-    if (b->count == MOST) TARN__TRY(await_all(b));
-  }
-  return TARN_OK;
+// The next bytes of |part|, beginning with |*done|: as many as a message has,
+// or up to the last rank's.
+static tarn_status post_blocks(batch *b, tarn_comm_way way, size_t rank,
+                               const blocks *part, size_t *done) {
+  size_t all = b->m->size * part->size;
+  size_t at = (part->first * part->size + *done) % all;
+  size_t left = part->count * part->size - *done;
+  size_t run = tarn__lesser(left, tarn__lesser(all - at, LARGEST));
+  *done += run;
+  return post(b, way, rank, part->out + at, run);
 }
 
-static tarn_status post_blocks(batch *b, tarn_comm_way way, size_t rank,
-                               blocks part) {
-  size_t ranks = b->m->size;
-  size_t until = tarn__lesser(part.first + part.count, ranks);
-  TARN__TRY(post_bytes(b, way, rank, part.out + part.first * part.size,
-                       (until - part.first) * part.size));
-  size_t rest = part.first + part.count - until;
-  return post_bytes(b, way, rank, part.out, rest * part.size);
+// Several messages each way at a time, of |in| from one rank and of |out| to
+// another.
+static tarn_status pass_blocks(batch *b, size_t from, const blocks *in,
+                               size_t to, const blocks *out) {
+  size_t sent = 0;
+  size_t received = 0;
+  do {
+    tarn_status status = TARN_OK;
+    for (size_t i = 0; status == TARN_OK && i < PARTNERS; i++) {
+      status = post_blocks(b, TARN_COMM_RECEIVE, from, in, &received);
+      if (status != TARN_OK) break;
+      status = post_blocks(b, TARN_COMM_SEND, to, out, &sent);
+    }
+    TARN__TRY(finish(b, status));
+  } while (sent < out->count * out->size || received < in->count * in->size);
+  return TARN_OK;
 }
 
 static tarn_status allgather(void *self, const void *data, size_t size,
@@ -293,13 +299,9 @@ static tarn_status allgather(void *self, const void *data, size_t size,
     size_t count = tarn__lesser(have, m->size - have);
     size_t before = (m->rank + m->size - have) % m->size;
     size_t behind = (m->rank + have) % m->size;
-    tarn_status status = post_blocks(&b, TARN_COMM_RECEIVE, behind,
-                                     (blocks){out, size, behind, count});
-    if (status == TARN_OK) {
-      status = post_blocks(&b, TARN_COMM_SEND, before,
-                           (blocks){out, size, m->rank, count});
-    }
-    TARN__TRY(finish(&b, status));
+    const blocks ours = {out, size, m->rank, count};
+    const blocks theirs = {out, size, behind, count};
+    TARN__TRY(pass_blocks(&b, behind, &theirs, before, &ours));
   }
   return TARN_OK;
 }
@@ -483,9 +485,12 @@ static tarn_status split(void *self, const size_t *ranks, size_t size,
 static tarn_status check(void *self) {
   tarn__comm_messages *m = self;
   lock(m->engine);
-  tarn_status status = tarn__silence_listen(m->engine);
+  tarn_status status = tell_end(m, TARN_OK);
+  if (status == TARN_OK) {
+    status = tell_end(m, tarn__silence_listen(m->engine));
+  }
   unlock(m->engine);
-  return tell_verdict(m, status);
+  return status;
 }
 
 const tarn_comm_ops tarn__message_ops = {

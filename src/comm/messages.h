@@ -33,12 +33,12 @@ enum {
 typedef enum tarn__comm_notice_kind {
   TARN__NOTE_ASKS = 1,  // what do you wait for?
   TARN__NOTE_ANSWERS,
-  TARN__NOTE_TELLS,  // |about| does not come: the job cannot go on
+  TARN__NOTE_TELLS,  // the job cannot go on, because of |about|
 } tarn__comm_notice_kind;
 
 typedef enum tarn__comm_silence {
-  TARN__SILENT = 1,  // it does not answer
-  TARN__MISSED,      // it waits for a rank that waits for it
+  TARN__SILENT = 1,  // it does not answer, or is elsewhere
+  TARN__MISSED,      // it waits for ranks that wait for each other
 } tarn__comm_silence;
 
 // Of one rank to another, in the numbers of the engine.
@@ -47,15 +47,15 @@ typedef struct tarn__comm_notice {
   uint32_t kind;
   uint32_t from;
   uint32_t context;  // ASKS, ANSWERS: in which it is waited
-  uint32_t about;    // ANSWERS: the rank that |from| waits for
+  uint32_t about;    // ANSWERS: the rank that |from| waits for, UINT32_MAX:
+                     // none; TELLS: as |why| has it
   uint32_t why;      // TELLS: a tarn__comm_silence
   uint32_t number;   // of the question
   uint64_t ms;       // TELLS: how long it was waited for
 } tarn__comm_notice;
 
-enum {
-  TARN__NOTES = 16
-};  // that are on their way at a time; more are not sent
+// That are on their way at a time; more are not sent.
+enum { TARN__NOTES = 16 };
 
 typedef struct tarn__comm_engine {
   tarn_comm_ops ops;
@@ -73,10 +73,20 @@ typedef struct tarn__comm_engine {
   void *sending[TARN__NOTES];  // NULL: none
   tarn__comm_notice sent[TARN__NOTES];
   tarn__comm_notice verdict;  // |kind| 0: none
+  tarn__failure failure;      // the engine's own; then it is not called
   bool abandoned;             // the engine knows that the job cannot go on
   bool given_up;              // messages are left, whose data has to stay
   tarn_list node;             // then: among all such, until the process ends
 } tarn__comm_engine;
+
+// Calls of the engine that may fail. The text then says so: operations of an
+// engine have none.
+TARN_MUST_CHECK tarn_status tarn__engine_post(tarn__comm_engine *engine,
+                                              tarn_comm_way way, size_t rank,
+                                              uint32_t tag, void *data,
+                                              size_t size, void **out_message);
+TARN_MUST_CHECK tarn_status tarn__engine_test(tarn__comm_engine *engine,
+                                              void **messages, size_t count);
 
 // The lock is held, but for the first and the last.
 
@@ -93,7 +103,7 @@ struct tarn__comm_messages;
 TARN_MUST_CHECK tarn_status
 tarn__silence_ask(struct tarn__comm_messages *messages, size_t rank);
 
-// Tells all others that |rank| does not come.
+// Tells all others why the job cannot go on, as a verdict does.
 void tarn__silence_tell(tarn__comm_engine *engine, size_t rank,
                         tarn__comm_silence why);
 

@@ -3,7 +3,8 @@
 // A rank that has waited for too long may wait for one that waits itself. So it
 // asks: that rank, the rank that this one waits for, and so on. A rank answers
 // whenever it waits. The first that does not answer is silent; all ranks are
-// told its number. If the questions come back, a message was lost.
+// told its number. If the questions come back, ranks wait for each other: then
+// a message was lost, and nobody knows whose.
 //
 //   rank 0             rank 1                 rank 2
 //   waits for 1        waits for 2            (stopped)
@@ -25,15 +26,34 @@ static struct {
   tarn_list all;
 } given_up = {PTHREAD_MUTEX_INITIALIZER, {&given_up.all, &given_up.all}};
 
-// --- listening -------------------------------------------------------------
+// --- the engine ------------------------------------------------------------
 
-static tarn_status listen(tarn__comm_engine *e) {
-  return e->ops.post(e->self, TARN_COMM_RECEIVE, TARN_COMM_ANY, TARN__TAG_NOTES,
-                     &e->heard, sizeof e->heard, &e->listening);
+static tarn_status say_failure(const tarn__comm_engine *e, const char *what,
+                               tarn_status status) {
+  if (status == TARN_OK) return TARN_OK;
+  return tarn__fail(status, "comm: the engine '%s' cannot %s: %s", e->ops.name,
+                    what, tarn_status_name(status));
 }
 
+tarn_status tarn__engine_post(tarn__comm_engine *e, tarn_comm_way way,
+                              size_t rank, uint32_t tag, void *data,
+                              size_t size, void **out_message) {
+  return say_failure(
+      e, "post a message",
+      e->ops.post(e->self, way, rank, tag, data, size, out_message));
+}
+
+tarn_status tarn__engine_test(tarn__comm_engine *e, void **messages,
+                              size_t count) {
+  return say_failure(e, "pass messages on",
+                     e->ops.test(e->self, messages, count));
+}
+
+// --- listening -------------------------------------------------------------
+
 tarn_status tarn__silence_begin(tarn__comm_engine *e) {
-  return listen(e);
+  return tarn__engine_post(e, TARN_COMM_RECEIVE, TARN_COMM_ANY, TARN__TAG_NOTES,
+                           &e->heard, sizeof e->heard, &e->listening);
 }
 
 // --- saying ----------------------------------------------------------------
@@ -45,16 +65,16 @@ static size_t find_free(const tarn__comm_engine *e) {
   return i;
 }
 
-// A note that cannot be sent now is not sent: it is asked again, or the others
-// find out for themselves.
+// A note for which there is no room is not sent: so many are on their way only
+// where they do not arrive.
 static tarn_status say(tarn__comm_engine *e, size_t rank,
                        const tarn__comm_notice *note) {
-  TARN__TRY(e->ops.test(e->self, e->sending, TARN__NOTES));
+  TARN__TRY(tarn__engine_test(e, e->sending, TARN__NOTES));
   size_t i = find_free(e);
   if (i == TARN__NOTES) return TARN_OK;
   e->sent[i] = *note;
-  return e->ops.post(e->self, TARN_COMM_SEND, rank, TARN__TAG_NOTES,
-                     &e->sent[i], sizeof e->sent[i], &e->sending[i]);
+  return tarn__engine_post(e, TARN_COMM_SEND, rank, TARN__TAG_NOTES,
+                           &e->sent[i], sizeof e->sent[i], &e->sending[i]);
 }
 
 static tarn__comm_notice note_of(const tarn__comm_engine *e,
@@ -149,10 +169,10 @@ static tarn_status take_in(tarn__comm_engine *e) {
 
 tarn_status tarn__silence_listen(tarn__comm_engine *e) {
   for (;;) {
-    TARN__TRY(e->ops.test(e->self, &e->listening, 1));
+    TARN__TRY(tarn__engine_test(e, &e->listening, 1));
     if (e->listening != NULL) return TARN_OK;
     TARN__TRY(take_in(e));
-    TARN__TRY(listen(e));
+    TARN__TRY(tarn__silence_begin(e));
   }
 }
 
@@ -169,7 +189,7 @@ bool tarn__silence_end(tarn__comm_engine *e) {
   if (e->listening != NULL) {
     is_free = e->ops.cancel(e->self, e->listening) && is_free;
   }
-  if (e->verdict.kind == 0 &&
+  if (e->verdict.kind == 0 && e->failure.status == TARN_OK &&
       e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) {
     is_free = false;
   }

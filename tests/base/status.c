@@ -32,6 +32,14 @@ TEST(fail_returns_the_status_and_keeps_the_line) {
   ck_assert_str_eq(tarn_last_error(), "line 1");
 }
 
+TEST(code_outside_the_library_fails_likewise) {
+  ck_assert_int_eq(tarn_fail(TARN_E_TIMEOUT, "an engine's text"),
+                   TARN_E_TIMEOUT);
+  ck_assert_str_eq(tarn_last_error(), "an engine's text");
+  ck_assert_int_eq(tarn_fail(TARN_E_IO, NULL), TARN_E_IO);
+  ck_assert_str_eq(tarn_last_error(), "");
+}
+
 TEST(the_last_error_may_be_its_own_argument) {
   ck_assert_int_eq(tarn__fail(TARN_E_IO, "cause"), TARN_E_IO);
   ck_assert_int_eq(tarn__fail(TARN_E_IO, "because %s", tarn_last_error()),

@@ -85,6 +85,19 @@ TEST(ranks_of_other_machines_do_not) {
           "rank 1 is on a different machine than rank 0");
 }
 
+// A name of 47 bytes fits, another byte does not.
+TEST(a_machine_may_have_a_name) {
+  char name[] = "a-machine-whose-name-is-as-long-as-it-may-be-47x";
+  ck_assert_uint_eq(strlen(name), 48);
+  ck_assert_int_eq(setenv("TARN_HOST", name, 1), 0);
+  run_in_folder(2, NOTHING);
+  see_all(2, TARN_E_INVALID, "has more than 47 bytes");
+  name[47] = '\0';
+  ck_assert_int_eq(setenv("TARN_HOST", name, 1), 0);
+  run_in_folder(2, NOTHING);
+  see_all(2, TARN_OK, "");
+}
+
 TEST(what_the_function_says_is_told) {
   run_in_folder(2, FAILS);
   see_all(2, TARN_E_IO, "the allgather returned");

@@ -102,6 +102,19 @@ TEST_RANGE(any_number_of_ranks, 1, POST_RANKS + 1) {
   post_run(&(post_job){.ranks = (size_t)_i, .run = try_all}, false);
 }
 
+// More than a message holds, and where blocks go around the end.
+static void try_large(tarn_comm *comm, void *unused) {
+  (void)unused;
+  try_allgather(comm, ((size_t)16 << 20) + 5);
+  try_alltoallv(comm, ((size_t)16 << 20) + 5);
+}
+
+TEST(large_data_goes_by_several_messages) {
+  post_run(&(post_job){.ranks = 3, .run = try_large}, false);
+  size_t few = 3 * 2 * 8;
+  ck_assert_uint_gt(post_count(), few);
+}
+
 // Odd ranks and even ones, in turned order; parts of parts; one in none.
 static void try_parts(tarn_comm *comm, void *unused) {
   int64_t rank = (int64_t)tarn_comm_rank(comm);
@@ -221,8 +234,6 @@ typedef struct loss {
   size_t silent;  // the rank that stays away; SIZE_MAX: none
   tarn_status expected;
   const char *says;
-  const char *or_says;  // or that
-  atomic_bool over;     // the others have been told
   atomic_size_t told;
 } loss;
 
@@ -233,9 +244,7 @@ static double now_s(void) {
 }
 
 static bool says(const loss *l) {
-  const char *text = tarn_last_error();
-  return strstr(text, l->says) != NULL ||
-         (l->or_says != NULL && strstr(text, l->or_says) != NULL);
+  return strstr(tarn_last_error(), l->says) != NULL;
 }
 
 static void lose_one(tarn_comm *comm, void *context) {
@@ -273,15 +282,17 @@ TEST_RANGE(a_silent_rank_is_named, 2, 7) {
   }
 }
 
-// A message is lost, and all ranks are there: it is said whose.
-TEST(a_lost_message_is_told_from_a_silent_rank) {
-  for (size_t number = 2; number < 5; number++) {
+// Nobody knows whose it was: the ranks wait for each other. Of 2 or 4 ranks the
+// next message of the same rank would take its place.
+TEST_LOOP(a_lost_message_is_told_from_a_silent_rank, 2) {
+  for (size_t number = 1; number < 4; number++) {
     loss l = {.silent = SIZE_MAX,
               .expected = TARN_E_TIMEOUT,
-              .says = "did not arrive within 150 ms, though it was there",
-              .or_says = "did not arrive within 150 ms"};
-    post_fault fault = {.from = 1, .to = 0, .number = number};
-    post_run(&(post_job){.ranks = 3,
+              .says =
+                  "has waited 150 ms for ranks that wait for each other: a "
+                  "message was lost"};
+    post_fault fault = {.from = 1, .to = 0, .number = number, .once = true};
+    post_run(&(post_job){.ranks = _i == 0 ? 3 : 5,
                          .timeout_ms = 150,
                          .run = lose_one,
                          .context = &l,
@@ -290,16 +301,18 @@ TEST(a_lost_message_is_told_from_a_silent_rank) {
   }
 }
 
+// The others are told that this rank does not come: it says no more.
 static void meet_damage(tarn_comm *comm, void *context) {
   loss *l = context;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < 10; i++)
     status = tarn_comm_barrier(comm);
   expect(status == TARN_E_TIMEOUT || status == l->expected);
-  if (status == l->expected) {
-    expect(says(l));
-    atomic_fetch_add(&l->told, 1);
-  }
+  if (status != l->expected) return;
+  expect(says(l));
+  expect(tarn_comm_barrier(comm) == status);
+  expect(says(l));
+  atomic_fetch_add(&l->told, 1);
 }
 
 static void check_damage(post_fault fault, tarn_status expected,
@@ -322,6 +335,9 @@ TEST(a_damaged_message_is_named) {
 }
 
 TEST(a_message_that_is_not_taken_is_named) {
-  check_damage((post_fault){.refuses = true}, TARN_E_PEER_LOST,
-               "the engine 'post' cannot post a message");
+  static const tarn_status why[] = {TARN_E_PEER_LOST, TARN_E_NOMEM, TARN_E_IO};
+  for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
+    check_damage((post_fault){.refuses = why[i]}, why[i],
+                 "the engine 'post' cannot post a message");
+  }
 }

@@ -93,6 +93,12 @@ static tarn_comm *make(const tarn_comm_ops *table, script *self) {
   return comm;
 }
 
+static bool cancel(void *self, void *message) {
+  (void)message;
+  ((script *)self)->calls++;
+  return true;
+}
+
 // --- making ----------------------------------------------------------------
 
 TEST(what_was_given_is_told) {
@@ -125,6 +131,17 @@ TEST(what_is_missing_is_refused) {
     ck_assert_ptr_null(comm);
   }
   ck_assert_uint_eq(self.destroyed, 0);
+}
+
+// Of messages there are all or none.
+TEST(a_part_of_the_messages_is_refused) {
+  script self = {0};
+  tarn_comm *comm = NULL;
+  tarn_comm_ops table = ops;
+  table.cancel = cancel;
+  assert_status(tarn_comm_create(&table, &self, 0, 1, 0, &comm),
+                TARN_E_INVALID);
+  assert_error_says("lacks a required function");
 }
 
 TEST(wrong_numbers_are_refused) {

@@ -49,13 +49,14 @@ static const post_fault *fault_of(const desk *d, size_t to, size_t number) {
   bool meant =
       f != NULL && f->from == d->rank && (f->to == to || f->to == SIZE_MAX);
   if (!meant || number < f->number) return NULL;
-  return number == f->number || !(f->cuts || f->refuses) ? f : NULL;
+  bool one = f->once || f->cuts || f->refuses != TARN_OK;
+  return number == f->number || !one ? f : NULL;
 }
 
 static tarn_status send(desk *d, size_t to, uint32_t tag, const void *data,
                         size_t size) {
   const post_fault *f = fault_of(d, to, d->sent[to]++);
-  if (f != NULL && f->refuses) return TARN_E_PEER_LOST;
+  if (f != NULL && f->refuses != TARN_OK) return f->refuses;
   if (f != NULL && !f->cuts) return TARN_OK;
   if (f != NULL) size--;
   letter *l = malloc(sizeof *l + size);

@@ -11,11 +11,12 @@
 enum { POST_RANKS = 12 };
 
 typedef struct post_fault {
-  size_t from;    // whose messages to
-  size_t to;      // this rank; SIZE_MAX: to any
-  size_t number;  // ... from this one on, counted from 0
-  bool cuts;      // one comes with a byte less; otherwise all are lost
-  bool refuses;   // one is not taken
+  size_t from;          // whose messages to
+  size_t to;            // this rank; SIZE_MAX: to any
+  size_t number;        // ... from this one on, counted from 0, are lost
+  bool once;            // this one alone
+  bool cuts;            // this one comes, with a byte less
+  tarn_status refuses;  // this one is not taken
 } post_fault;
 
 // What a rank does, in a thread of its own.
