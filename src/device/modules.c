@@ -3,20 +3,16 @@
 //
 //   build/libtarn.so, build/tarn       plugins/
 //   LIBDIR/libtarn.so                  tarn/
-//   BINDIR/tarn                        TARN_LIB_FROM_BIN, LIBDIR/tarn from
-//   there
+//   BINDIR/tarn                        TARN_LIB_FROM_BIN, which is LIBDIR/tarn
 //
 // Nothing is kept between two calls.
 #include "device/modules.h"
 
 #include <dirent.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/folders.h"
