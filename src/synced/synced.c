@@ -215,9 +215,10 @@ static tarn_status end_last(tarn__synced_core *core) {
 }
 
 // The lock may be held, and the condition waited for, by threads that do not
-// exist in the child: neither is touched.
+// exist in the child: neither is touched. What such a thread was changing is
+// left behind, half changed as it is.
 static void end_after_fork(tarn__synced_core *core) {
-  if (--core->handles > 0) return;
+  if (tarn__biased_lock_is_held(&core->lock) || --core->handles > 0) return;
   tarn__registry_remove(core);
   free_core(core);
 }

@@ -7,6 +7,7 @@
 #include "support/child.h"
 #include "support/effort.h"
 #include "support/on_devices.h"
+#include "synced/core.h"
 #include "tarn/sim.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
@@ -240,6 +241,41 @@ static void use_both(void) {
   MUST(tarn_synced_trace(NULL, NULL) == TARN_OK);
   (void)tarn_synced_destroy(view);
   (void)tarn_synced_destroy(buffer);
+}
+
+// A thread that is inside has just taken a spare node, but not counted it.
+static atomic_bool torn;
+
+static void *stay_inside(void *nothing) {
+  tarn__synced_core *core = buffer->core;
+  tarn__core_enter(core);
+  core->spans.spare_uses.count++;
+  atomic_store(&torn, true);
+  while (!atomic_load(&over))
+    tarn__os_yield();
+  core->spans.spare_uses.count--;
+  tarn__core_leave(core);
+  return nothing;
+}
+
+static void leave_it_behind(void) {
+  size_t before = tarn_host_memory();
+  (void)tarn_synced_destroy(view);
+  (void)tarn_synced_destroy(buffer);
+  MUST(before - tarn_host_memory() == 2 * sizeof(tarn_synced));
+  use_an_own_one();
+}
+
+TEST_SET_ON(a_fork_leaves_behind_what_is_half_changed, TEST_NEEDS_DISCRETE,
+            make_buffer) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, stay_inside, NULL);
+  while (!atomic_load(&torn))
+    tarn__os_yield();
+  fork_and_run(leave_it_behind);
+  atomic_store(&over, true);
+  pthread_join(thread, NULL);
+  end_buffer();
 }
 
 TEST_SET_ON(a_fork_while_others_are_inside, TEST_NEEDS_DISCRETE, make_buffer) {
