@@ -1,13 +1,13 @@
 // Communicators of an MPI that the program has, or that the library begins.
-#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "comm/launcher.h"
 #include "engine.h"
+#include "guard.h"
 #include "tarn_mpi.h"
 
 // --- the state of MPI ------------------------------------------------------
@@ -43,35 +43,29 @@ static tarn_status check(char *text, size_t room) {
 // MPI to finalize when all ranks do.
 enum { OTHERS_SECONDS = 2, FINALIZE_SECONDS = 10 };
 
-typedef struct ending {
-  unsigned seconds;
-  int status;
-} ending;
-
-static void *end_late(void *context) {
-  const ending *own = context;
-  sleep(own->seconds);
-  _exit(own->status);
-}
-
-static void end_within(unsigned seconds, int status) {
-  static ending own;
-  pthread_t thread;
-  own = (ending){seconds, status};
-  if (pthread_create(&thread, NULL, end_late, &own) == 0) {
-    (void)pthread_detach(thread);
-  }
-}
-
-// Returns when all ranks of the launcher have come here.
-static void await_all(void) {
-  static const struct timespec pause = {.tv_nsec = 1000000};
-  MPI_Request request;
+// Begins to wait for all ranks of the launcher to come here, or looks whether
+// they have. True: they have, or MPI fails.
+static bool have_come(tarn__guard *guard, MPI_Request *request) {
   int is_there = 0;
-  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
-  while (MPI_Test(&request, &is_there, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
-         is_there == 0)
+  bool begins = *request == MPI_REQUEST_NULL;
+  tarn__guard_enter(guard, begins ? "MPI_Ibarrier" : "MPI_Test");
+  int code = begins ? MPI_Ibarrier(MPI_COMM_WORLD, request)
+                    : MPI_Test(request, &is_there, MPI_STATUS_IGNORE);
+  tarn__guard_leave(guard);
+  return code != MPI_SUCCESS || is_there != 0;
+}
+
+// They may work for long: only the calls have a deadline.
+static void await_all(void) {
+  enum { TIMEOUT_MS = 30000 };
+  static const struct timespec pause = {.tv_nsec = 1000000};
+  MPI_Request request = MPI_REQUEST_NULL;
+  int rank = 0;
+  (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  tarn__guard *guard = tarn__guard_create(TIMEOUT_MS, (size_t)rank);
+  while (guard != NULL && !have_come(guard, &request))
     (void)nanosleep(&pause, NULL);
+  tarn__guard_destroy(guard);
 }
 
 // Finalizing waits for all ranks. A rank that fails does not: its launcher sees
@@ -84,12 +78,20 @@ static void finalize(int status, void *unused) {
   (void)MPI_Finalized(&is_finalized);
   if (is_finalized != 0) return;
   if (tarn__mpi_is_abandoned() || status != EXIT_SUCCESS) {
-    end_within(OTHERS_SECONDS, status);
+    tarn__guard_end_within(OTHERS_SECONDS, status);
     return;
   }
   await_all();
-  end_within(FINALIZE_SECONDS, status);
+  tarn__guard_end_within(FINALIZE_SECONDS, status);
   (void)MPI_Finalize();
+}
+
+// Of a link of 1 Gbit/s MPICH's UCX uses a half with pieces of 8 KiB, which it
+// sends over TCP by default, and all of it with these.
+static void set_defaults(void) {
+#ifdef MPICH_VERSION
+  (void)setenv("UCX_TCP_TX_SEG_SIZE", "64k", 0);
+#endif
 }
 
 static tarn_status initialize(char *text, size_t room) {
@@ -97,6 +99,7 @@ static tarn_status initialize(char *text, size_t room) {
   int level = 0;
   (void)MPI_Initialized(&is_initialized);
   if (is_initialized != 0) return TARN_OK;
+  set_defaults();
   if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
     snprintf(text, room, "MPI cannot be initialized");
     return TARN_E_IO;
@@ -115,9 +118,24 @@ TARN_API tarn_status tarn_mpi_world(tarn__comm_world *out) {
   tarn_status status = initialize(out->text, sizeof out->text);
   if (status == TARN_OK) status = check(out->text, sizeof out->text);
   if (status != TARN_OK) return status;
-  out->ops = &tarn__mpi_engine_ops;
-  return tarn__mpi_engine_create(MPI_COMM_WORLD, out->text, sizeof out->text,
-                                 &out->self, &out->rank, &out->size);
+  out->ops = tarn__mpi_engine_ops();
+  return tarn__mpi_engine_create(MPI_COMM_WORLD, out->timeout_ms, out->text,
+                                 sizeof out->text, &out->self, &out->rank,
+                                 &out->size);
+}
+
+// The deadline of |options|, or of the environment: the library reads both.
+static tarn_status find_timeout(const tarn_comm_options *options,
+                                uint64_t *out_ms) {
+  tarn_comm_options alone = {
+      .struct_size = sizeof alone,
+      .timeout_ms = options != NULL ? options->timeout_ms : 0,
+      .flags = TARN_COMM_ALONE};
+  tarn_comm *comm = NULL;
+  tarn_status status = tarn_comm_from_environment(&alone, &comm);
+  if (status != TARN_OK) return status;
+  *out_ms = tarn_comm_timeout_ms(comm);
+  return tarn_comm_destroy(comm);
 }
 
 TARN_API tarn_status tarn_comm_from_mpi(MPI_Comm mpi,
@@ -129,12 +147,16 @@ TARN_API tarn_status tarn_comm_from_mpi(MPI_Comm mpi,
   void *self = NULL;
   size_t rank = 0;
   size_t size = 0;
+  uint64_t timeout_ms = 0;
   if (out_comm != NULL) *out_comm = NULL;
-  tarn_status status = check(words, room);
+  tarn_status status = find_timeout(options, &timeout_ms);
+  if (status != TARN_OK) return status;
+  status = check(words, room);
   if (status == TARN_OK) {
-    status = tarn__mpi_engine_create(mpi, words, room, &self, &rank, &size);
+    status = tarn__mpi_engine_create(mpi, timeout_ms, words, room, &self, &rank,
+                                     &size);
   }
   if (status != TARN_OK) return tarn_fail(status, text);
-  return tarn_comm_from_engine(&tarn__mpi_engine_ops, self, rank, size, options,
-                               out_comm);
+  return tarn_comm_from_engine(tarn__mpi_engine_ops(), self, rank, size,
+                               options, out_comm);
 }

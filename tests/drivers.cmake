@@ -34,8 +34,12 @@ set(TARN_DRIVER_hip_standin TARN_TEST_DEVICE=hip:0 ${standin_settings}
 # Without kernels for rows, and with a call for each mapping, these take long and
 # find little that they do not find on cuda:0: `scripts/check long` runs them.
 string(CONCAT TARN_LONG_ON_HIP
-  "^(pool_(arena_random|chance|misuse_random)|synced_caffe_threads|"
-  "whole_(rows|rows_loads|rows_random|threads))$")
+  "^(device_threads|examples_train|pool_(arena_random|chance|misuse_random)|"
+  "synced_caffe_threads|whole_(rows|rows_loads|rows_random|threads|types))$")
+
+# Nor do these, of calls by chance, find there what they do not find on opencl:0
+# and, with conform and the sweeps, on cuda:0.
+set(TARN_LONG_ON_CUDA "^pool_(chance|misuse_random)$")
 
 # Memory by other methods than those that the plug-in chooses by itself; PoCL
 # has these. `scripts/check long` runs all of them.
@@ -72,12 +76,14 @@ function(tarn_on_drivers test program source)
     return()
   endif()
   set_property(GLOBAL APPEND_STRING PROPERTY TARN_DRIVER_RUNS "${program}\n")
-  tarn_driver_test(${test}_cuda_standin ${program} cuda_standin drivers)
-  set(label drivers)
-  if(test MATCHES "${TARN_LONG_ON_HIP}")
-    set(label methods)
-  endif()
-  tarn_driver_test(${test}_hip_standin ${program} hip_standin ${label})
+  foreach(name cuda hip)
+    string(TOUPPER ${name} upper)
+    set(label drivers)
+    if(test MATCHES "${TARN_LONG_ON_${upper}}")
+      set(label methods)
+    endif()
+    tarn_driver_test(${test}_${name}_standin ${program} ${name}_standin ${label})
+  endforeach()
   if(NOT has_opencl)
     return()
   endif()

@@ -31,7 +31,8 @@
 // inherited them can take part. Ranks that meet at a path get the same from the
 // first of them; then the path is removed. Ranks of several machines
 // communicate by messages of MPI (tarn_mpi.h), or of another engine
-// (tarn_comm_from_engine).
+// (tarn_comm_from_engine). Within such a communicator, those of each machine
+// still share memory: tarn_comm_split_by_machine.
 //
 // Failure. All ranks that wait for a rank learn of its death within 100 ms, and
 // of a rank that stops after the deadline. The text has its number:
@@ -40,9 +41,15 @@
 //   TARN_E_TIMEOUT    a rank did not arrive within the timeout of the options.
 //   TARN_E_CORRUPT    the data of a rank in the shared memory, or a message, is
 //                     damaged.
-// Over messages the death of a rank is found out by the deadline, as silence
-// is: TARN_E_TIMEOUT, at all ranks, within a tenth of the timeout more. A rank
-// that has what it needs may have returned before.
+// Over messages the text of the first two also has the call in which this rank
+// missed the other, and that of the second what the engine uses to reach it,
+// for MPI the network interfaces: "comm: rank 2 did not arrive within 1000 ms
+// in tarn_comm_barrier, over v1 10.231.77.1".
+// Over messages, ranks that share memory with a rank that has ended or left see
+// it within 100 ms while they wait for messages, and tell all others. If there
+// are none, its death is found out by the deadline, as silence is:
+// TARN_E_TIMEOUT, at all ranks, within a tenth of the timeout more. A rank that
+// has what it needs may have returned before.
 // The communicator is then broken: every collective on it returns the same
 // error at every rank, without waiting. It can only be destroyed, with all that
 // was created with it. A rank that has called tarn_comm_destroy counts as lost
@@ -110,8 +117,8 @@ typedef struct tarn_comm_options {
 // libtarn_mpi_openmpi.so or libtarn_mpi_mpich.so, stands beside libtarn.so, or
 // in the folder that TARN_PLUGIN_DIR names. MPI is initialized if it is not,
 // and then finalized when the process exits with status 0 (see tarn_mpi.h).
-// Ranks of one machine then communicate as if `tarn run` had started them; see
-// tarn_comm_from_engine.
+// Ranks that are all on one machine then communicate as if `tarn run` had
+// started them; see tarn_comm_from_engine.
 //
 // Other launchers pass no place on, and a process that took itself for rank 0
 // of 1 would work on a table of its own. So without a place it is an error if
@@ -274,6 +281,23 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_split(tarn_comm *comm,
                                                      int64_t color, int64_t key,
                                                      tarn_comm **out_comm);
 
+// Creates a communicator of the ranks that share memory with this one: those of
+// its machine, in the order of their numbers. It is as fast as one of `tarn
+// run`. Collective; a tarn_comm_split by the lowest rank of each machine.
+//
+// Ranks are on one machine if they could meet there when |comm| was made
+// (tarn_comm_from_engine). Those that could not, as in containers without a
+// folder in common, are on machines of their own, and so is each rank of a
+// communicator of tarn_comm_create that cannot pass descriptors.
+//
+// Lifetime: as of tarn_comm_split.
+// Cost:     some messages, and one file of memory for each machine.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_comm_split_by_machine(tarn_comm *comm, tarn_comm **out_comm);
+
+// On how many machines its ranks are, as tarn_comm_split_by_machine sees it.
+TARN_API size_t tarn_comm_machines(const tarn_comm *comm);
+
 // Leaves the communicator, without waiting for other ranks. NULL is allowed.
 //
 // TARN_E_STATE  memory created with it is left: the text says how much. Nothing
@@ -289,7 +313,10 @@ TARN_API uint64_t tarn_comm_timeout_ms(const tarn_comm *comm);
 // TARN_OK, or the error that broke the communicator, for loops without
 // collectives. Looks at the other ranks and does not wait.
 //
-// Cost: two system calls for each 8 ranks.
+// Of ranks on other machines it knows what was told of them. If one has ended,
+// all others are told so.
+//
+// Cost: two system calls for each 8 ranks of this machine.
 TARN_API tarn_status tarn_comm_check(tarn_comm *comm);
 
 // ---------------------------------------------------------------------------
@@ -367,6 +394,9 @@ typedef enum tarn_comm_way {
   TARN_COMM_RECEIVE = 2,
 } tarn_comm_way;
 #define TARN_COMM_ANY SIZE_MAX
+// Any thread may call the operations, one at a time, while others of the
+// program use what is behind them in their own ways. MPI: MPI_THREAD_MULTIPLE.
+#define TARN_COMM_ANY_THREAD (UINT32_C(1) << 0)
 #define TARN_COMM_TAGS (UINT32_C(1) << 15)
 
 // The operations of a communicator: the functions above without checks of
@@ -381,16 +411,17 @@ typedef enum tarn_comm_way {
 // broadcast, allgather, alltoallv and split are all NULL, the library makes
 // them of messages, with its own deadlines. When a message does not come, it
 // asks the ranks that it waits for, and those that these wait for, what they
-// do; the first that does not answer within a tenth of the timeout is named, at
-// all ranks. Where they wait for each other, a message was lost: the text says
-// so.
+// do, early enough to know by the deadline who is silent: the first that has
+// not answered by then, and within a tenth of the timeout, is named, at all
+// ranks. Where they wait for each other, a message was lost: the text says so.
 //
 // Messages between two ranks with the same tag arrive in the order in which
-// they were posted. Both ends know the size. Data stays in place until the
-// message is done; a message that was cancelled is done too. After an error the
-// library cancels what is to be received, calls abandon, and later destroy.
-// Communicators that were split off share the engine: its functions are called
-// by one thread at a time, with a lock held, and must not call the library.
+// they were posted, and are received in the order in which that was posted.
+// Both ends know the size. Data stays in place until the message is done; a
+// message that was cancelled is done too. After an error the library cancels
+// what is to be received, calls abandon, and later destroy. Communicators that
+// were split off share the engine: its functions are called by one thread at a
+// time, with a lock held, and must not call the library.
 typedef struct tarn_comm_ops {
   size_t struct_size;
   const char *name;  // "local", "mpi"; lives as long as the communicator
@@ -433,6 +464,12 @@ typedef struct tarn_comm_ops {
   // or a function above has failed. From now on the engine must not wait for
   // others. NULL: it never does.
   void (*abandon)(void *self);
+  uint32_t flags;  // TARN_COMM_ANY_THREAD, or 0
+  // Writes a few words on what the engine uses to reach other ranks, such as
+  // the network interface, into |out_size| bytes at |out|, which end with a
+  // NUL. They are added to the text of a rank that is silent; "" adds nothing.
+  // Does not wait; also called after abandon. NULL: nothing is known.
+  void (*describe)(void *self, char *out, size_t out_size);
 } tarn_comm_ops;
 
 // Creates a communicator of |ops|, for this process as rank |rank| of |size|.
@@ -448,17 +485,31 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_comm_create(const tarn_comm_ops *ops,
                                                       uint64_t timeout_ms,
                                                       tarn_comm **out_comm);
 
-// Creates a communicator of an engine that has messages. Ranks that are all on
-// one machine then meet as by tarn_comm_meet_by, communicate by what that gives
-// them, and use the engine no more. Collective.
+// Creates a communicator of an engine that has messages. Ranks of each machine
+// meet, as by tarn_comm_meet_by, and share memory. Where all are on one
+// machine, they communicate by that alone, and use the engine no more.
+// Collective.
 //
 // TARN_HOST=NAME in the environment of a rank says on which machine it is,
 // where that is to be believed rather than found out: ranks of different names
-// are on different machines.
+// are on different machines. Ranks of one name try to meet. If one of them
+// cannot, for want of a common folder (TMPDIR of the lowest, or /tmp) or of
+// file descriptors, each of them counts as alone on a machine: that is no
+// error, and a warning to tarn_log_set. More than TARN_COMM_MOST_RANKS of a
+// name are several machines.
+//
+// TARN_COMM_CHECK=1 in the environment of all ranks: each message between
+// machines has a CRC-32C. One that is damaged is TARN_E_CORRUPT at all ranks,
+// and the text has the number of the rank it came from. Each message under way
+// then has a copy. Without it, damage is left to the network to find, but in
+// what ranks say to each other about silence.
 //
 // Lifetime: |self| belongs to the library from the call on, also if it fails.
-// Errors:   as tarn_comm_create and tarn_comm_meet_by, but ranks of several
-//           machines are no error.
+// Cost:     returns when all ranks have called it: as long as some 15 barriers
+//           by messages, and what ranks of a machine need to meet. They wait
+//           for each other for half the timeout.
+// Errors:   as tarn_comm_create and tarn_comm_meet_by, at all ranks;
+//           TARN_E_INVALID where ranks differ in TARN_COMM_CHECK.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_from_engine(
     const tarn_comm_ops *ops, void *self, size_t rank, size_t size,
     const tarn_comm_options *options, tarn_comm **out_comm);

@@ -15,8 +15,21 @@
 //              own part
 //
 // CONTINUOUS and CHUNKED are the mapped types: loads and stores reach every
-// byte, on a device as on the host. Parts are divided in blocks of
-// |granularity| bytes. A block has one owner.
+// byte, on a device as on the host. All ranks must be on one machine. Parts are
+// divided in blocks of |granularity| bytes. A block has one owner.
+//
+// HIERARCHICAL is for several machines (tarn_comm_machines). Within each of
+// them it is mapped as CHUNKED is. What is mapped there depends on the spread:
+//
+//   COPIES   all of it: each machine has a copy, divided among its ranks as by
+//            tarn_whole_partition. Ranks read the copy of their machine;
+//            scatter and scatter_add reach every copy. A store by address
+//            reaches one
+//   PARTS    the parts of the ranks of that machine. Rows of other machines are
+//            reached by exchange
+//
+// With COPIES, functions that tell of parts and owners tell of the copy of this
+// rank's machine, in which ranks of other machines own nothing.
 //
 //   tarn_whole_table_options options = {.struct_size = sizeof options,
 //                                       .type = TARN_WHOLE_CHUNKED,
@@ -64,10 +77,18 @@ typedef enum tarn_whole_type {
   TARN_WHOLE_CONTINUOUS = 1,
   TARN_WHOLE_CHUNKED = 2,
   TARN_WHOLE_DISTRIBUTED = 3,
+  TARN_WHOLE_HIERARCHICAL = 4,
 } tarn_whole_type;
 
-// "continuous", "chunked", "distributed"; NULL for an unknown type.
+// "continuous", "chunked", "distributed", "hierarchical"; NULL for an unknown
+// type.
 TARN_API const char *tarn_whole_type_name(tarn_whole_type type);
+
+// What each machine has of HIERARCHICAL whole memory.
+typedef enum tarn_whole_spread {
+  TARN_WHOLE_PARTS = 0,   // the parts of its ranks
+  TARN_WHOLE_COPIES = 1,  // all of it
+} tarn_whole_spread;
 
 // ---------------------------------------------------------------------------
 // Partitions
@@ -104,6 +125,9 @@ typedef struct tarn_whole_options {
   const char *name;  // for texts, up to 47 bytes, and the tag under which the
                      // pool of the place accounts for this rank's memory. NULL
                      // or "": no name, and the tag "whole"
+  tarn_whole_spread spread;  // HIERARCHICAL; with TARN_WHOLE_COPIES
+                             // |partition| is NULL. 0: TARN_WHOLE_PARTS; the
+                             // only value for other types
 } tarn_whole_options;
 
 // Creates whole memory, filled with zeros. Collective.
@@ -118,14 +142,17 @@ typedef struct tarn_whole_options {
 //           be destroyed nor the device be closed (TARN_E_STATE).
 // Cost:     committing this rank's part, on huge pages where the kernel has
 //           them for shared memory (6.1 or newer).
-// TARN_E_INVALID      the type or place is unknown, |size| is not a multiple of
-//                     |granularity|, the partition has another sum, or a size
-//                     overflows. The text has the value.
+// TARN_E_INVALID      the type, place or spread is unknown, or another type has
+//                     one; |size| is not a multiple of |granularity|, the
+//                     partition has another sum, or there should be none; or a
+//                     size overflows. The text has the value.
 // TARN_E_UNSUPPORTED  the device lacks an extension that the type needs; the
 //                     text names it. Mapped types on DEVICE need
 //                     TARN_EXTENSION_RANGES and _SHARING (CHUNKED also works
-//                     with _HANDLES), on HOST _REGISTER. Or ranks cannot pass
-//                     descriptors (tarn_comm_share).
+//                     with _HANDLES), on HOST _REGISTER; HIERARCHICAL needs
+//                     what CHUNKED needs. Or a mapped type is asked for over
+//                     several machines, or ranks cannot pass descriptors
+//                     (tarn_comm_share).
 // TARN_FULL           a rank has no memory for its part; the text names it.
 // TARN_E_IO           a rank has no file descriptors left.
 // TARN_E_DEVICE       a driver failed.
@@ -164,6 +191,7 @@ typedef struct tarn_whole_info {
   int numa_node;      // of the part's first page; -1: likewise
   size_t huge_bytes;  // of this rank's part that are on huge pages
   size_t charged;     // bytes charged to the pool of the place at this rank
+  tarn_whole_spread spread;
 } tarn_whole_info;
 
 // Fills |*out_info|.
@@ -193,7 +221,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_local(tarn_whole *whole,
 // The part that rank |rank| owns, at its address in this process.
 //
 // TARN_E_INVALID      no such rank.
-// TARN_E_UNSUPPORTED  DISTRIBUTED, and |rank| is another rank: |out->size| and
+// TARN_E_UNSUPPORTED  DISTRIBUTED, and |rank| is another rank; or HIERARCHICAL,
+//                     and it is on another machine. |out->size| and
 //                     |out->offset| are set all the same.
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_of_rank(tarn_whole *whole,
                                                         size_t rank,
@@ -201,15 +230,17 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_of_rank(tarn_whole *whole,
 
 // The address of the first byte.
 //
-// TARN_E_UNSUPPORTED  CHUNKED on a device, or DISTRIBUTED.
+// TARN_E_UNSUPPORTED  CHUNKED or HIERARCHICAL on a device; DISTRIBUTED; or
+//                     HIERARCHICAL in PARTS over several machines.
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_global(tarn_whole *whole,
                                                        tarn_addr *out_address);
 
 // The whole memory as chunks, for kernels and tarn_rows: one chunk for each
-// rank, or a single one.
+// rank, or a single one. HIERARCHICAL in COPIES: the copy of this machine, one
+// chunk for each of its ranks.
 //
 // Lifetime: the arrays belong to |whole|.
-// TARN_E_UNSUPPORTED  DISTRIBUTED.
+// TARN_E_UNSUPPORTED  DISTRIBUTED; HIERARCHICAL in PARTS over several machines.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_reference(tarn_whole *whole, tarn_reference *out_reference);
 
@@ -252,11 +283,12 @@ typedef struct tarn_whole_table_options {
   tarn_whole_type type;
   tarn_place place;  // as in tarn_whole_options
   tarn_dtype dtype;
-  size_t rows;              // may be 0
-  size_t width;             // elements of a row; 0: a vector
-  const size_t *partition;  // rows of each rank, which add up to |rows|;
-                            // NULL: as tarn_whole_partition. A rank may have 0
-  const char *name;         // as in tarn_whole_options
+  size_t rows;               // may be 0
+  size_t width;              // elements of a row; 0: a vector
+  const size_t *partition;   // rows of each rank, which add up to |rows|;
+                             // NULL: as tarn_whole_partition. A rank may have 0
+  const char *name;          // as in tarn_whole_options
+  tarn_whole_spread spread;  // likewise
 } tarn_whole_table_options;
 
 // Creates a whole-memory table: whole memory and the tensor that fills it.
@@ -323,9 +355,21 @@ typedef struct tarn_whole_rows {
 // rows have moved when the call returns. **With a stream, dense rows and
 // indices must stay until the work is done.** The table is never copied.
 //
-// DISTRIBUTED: collective. Each rank asks the owners for rows, in rounds
-// through shared staging memory of 2 MiB for each rank, which the first
-// exchange of the whole memory creates.
+// HIERARCHICAL in COPIES: a gather moves rows of this machine's copy, as mapped
+// types do. A scatter is collective, and an exchange with the owners in every
+// copy.
+//
+// HIERARCHICAL in PARTS: as DISTRIBUTED, but that a gather loads rows of ranks
+// of this machine where they are, and those of other machines cross once for
+// all ranks of this machine. For that it shares memory of 24 bytes for each
+// index of the largest call; if there is none, rows cross as often as ranks
+// want them. On one machine: as mapped types.
+//
+// DISTRIBUTED: collective. Each rank asks the owners for rows, through staging
+// memory that ranks of one machine share, and by messages between machines; the
+// first exchange of the whole memory creates the staging, at most 6 MiB for
+// each rank. Over several machines a rank may return before others have: what
+// fails there later is the error of the next collective.
 //
 // |place| may be any place. If no device reaches both the table and the dense
 // rows, the rows are copied through a block of the pool of the table's device,
@@ -340,9 +384,11 @@ typedef struct tarn_whole_rows {
 //                     text also names the rank, and no row was moved.
 // TARN_FULL           no memory for the block or the staging.
 // TARN_E_IO           a rank has no file descriptors left for the staging.
-// TARN_E_UNSUPPORTED  an exchange between ranks that cannot pass descriptors.
-// TARN_E_CORRUPT      another rank has written an invalid row into the staging.
+// TARN_E_CORRUPT      another rank asks for a row that does not exist.
 // TARN_E_DEVICE       a driver failed.
+// TARN_E_PEER_LOST    over several machines also: another rank has failed in
+//                     the middle of an exchange. The communicator is then
+//                     broken.
 // If an exchange fails with another error than TARN_E_INVALID, an unspecified
 // part of the rows was moved.
 TARN_API TARN_MUST_CHECK tarn_status
@@ -352,9 +398,47 @@ TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_scatter(const tarn_whole_tensor *table, const tarn_whole_rows *rows,
                    tarn_stream *stream);
 
+// A gather that goes on while the program does something else.
+typedef struct tarn_whole_fetch tarn_whole_fetch;
+
+// Begins a gather: as tarn_whole_gather without a stream, but the rows move
+// until tarn_whole_gather_end. Collective where that is.
+//
+//   tarn_whole_fetch *fetch;
+//   tarn_whole_gather_begin(&table, &next, &fetch);
+//   compute(current);
+//   tarn_whole_gather_end(fetch);    // the rows of |next| are there
+//
+// A thread moves the rows, and serves other ranks. It has a communicator of its
+// own, so that the program may call other collectives meanwhile, also gathers
+// of the same table. Over an engine that only one thread may call, such as an
+// MPI below MPI_THREAD_MULTIPLE, rows move within tarn_whole_gather_end; the
+// same if the system has no thread.
+//
+// Lifetime:     dense rows and indices are needed, and not to be touched, until
+//               the end; |rows| itself is copied. One at a time for each whole
+//               memory, which cannot be destroyed meanwhile (TARN_E_STATE).
+// Cost:         the first one of a whole memory splits the communicator, and
+//               creates staging memory of its own; see tarn_comm_split.
+// TARN_E_STATE  another one is under way: at once, without the other ranks.
+// All other errors as of tarn_whole_gather.
+TARN_API TARN_MUST_CHECK tarn_status tarn_whole_gather_begin(
+    const tarn_whole_tensor *table, const tarn_whole_rows *rows,
+    tarn_whole_fetch **out_fetch);
+
+// Waits until the rows are there, and frees |fetch|. NULL is allowed. To be
+// called by all ranks that have begun it, in any order with other collectives
+// where a thread moves the rows; otherwise in the same one.
+//
+// TARN_E_STATE  it was begun before a fork, by the parent.
+// All other errors as of tarn_whole_gather; |fetch| is freed all the same.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_whole_gather_end(tarn_whole_fetch *fetch);
+
 // table[indices[i]] += dense[i], for each i of each rank. Collective for every
 // type. The owner of a row adds, in the order of ranks and of their indices. So
-// several ranks may add to one row, and sums are the same each time.
+// several ranks may add to one row, and sums are the same each time, in each
+// copy, and however ranks are placed on machines.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_scatter_add(const tarn_whole_tensor *table,
                        const tarn_whole_rows *rows, tarn_stream *stream);

@@ -90,6 +90,10 @@ static inline uint64_t tarn__lesser(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
+static inline size_t tarn__divide_up(size_t a, size_t b) {
+  return a / b + (a % b != 0);
+}
+
 // The size of a version of |type| that ended with |field|.
 #define TARN__SIZE_UP_TO(type, field) \
   (offsetof(type, field) + sizeof(((type *)NULL)->field))

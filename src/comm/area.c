@@ -18,7 +18,7 @@
 #define AREA_NAME "tarn:comm"
 
 enum {
-  VERSION = 2,  // of what stands here, and of tarn__comm_header in comm/comm.h
+  VERSION = 3,  // of what stands here, and of tarn__comm_header in comm/comm.h
   MOST_SLOT = 256 << 10,
   MOST_SLOTS = 8 << 20,  // bytes of all slots
 };
@@ -200,7 +200,20 @@ void tarn__area_freeze(tarn__comm_area *area) {
   }
 }
 
+tarn__comm_breakage tarn__area_why(const tarn__comm_area *area,
+                                   size_t *out_rank) {
+  uint64_t note = atomic_load(&area->head->broken);
+  *out_rank = (note >> RANK_SHIFT) & 0xffff;
+  return (tarn__comm_breakage)(note & 0xff);
+}
+
 tarn_status tarn__area_fail(const tarn__comm_area *area) {
+  size_t rank = 0;
+  (void)tarn__area_why(area, &rank);
+  return tarn__area_fail_as(area, rank);
+}
+
+tarn_status tarn__area_fail_as(const tarn__comm_area *area, size_t rank) {
   static const char *const losses[] = {
       [TARN__WHOLE] = "has ended",
       [TARN__ENDED] = "has ended",
@@ -208,7 +221,6 @@ tarn_status tarn__area_fail(const tarn__comm_area *area) {
       [TARN__ABSENT] = "ended or gave up before it joined",
   };
   uint64_t note = atomic_load(&area->head->broken);
-  size_t rank = (note >> RANK_SHIFT) & 0xffff;
   unsigned why = note & 0xff;
   if (why == TARN__LATE) {
     return tarn__fail(TARN_E_TIMEOUT,

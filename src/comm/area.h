@@ -37,8 +37,10 @@ typedef struct tarn__comm_member {
   _Alignas(64) atomic_uint arrived;  // rounds, times two; odd: frozen
   atomic_uint taken;                 // a process is this rank
   atomic_uint left;                  // and that process has left
-  int32_t receive;  // ends of its mailbox: numbers at the process
-  int32_t send;     // that made the rendezvous; else -1
+  int32_t receive;   // ends of its mailbox: numbers at the process
+  int32_t send;      // that made the rendezvous; else -1
+  atomic_uint done;  // collectives over messages that it is through with, if
+                     // its communicator has any (watch.c)
 } tarn__comm_member;
 
 typedef struct tarn__comm_area_head {
@@ -46,6 +48,7 @@ typedef struct tarn__comm_area_head {
   atomic_uint sleepers;               // threads that may sleep on it
   _Alignas(64) atomic_ullong count;   // arrivals of all ranks
   _Alignas(64) atomic_ullong broken;  // a note; 0: whole
+  atomic_ullong verdict;              // why messages have failed (watch.c)
   uint64_t slot;                      // bytes of a slot
   uint32_t version;
   uint32_t ranks;
@@ -128,6 +131,13 @@ void tarn__area_freeze(tarn__comm_area *area);
 
 // The status that broke the area, with its text.
 tarn_status tarn__area_fail(const tarn__comm_area *area);
+
+// The same with |rank| for the number of the rank that it is about.
+tarn_status tarn__area_fail_as(const tarn__comm_area *area, size_t rank);
+
+// Why it is broken, and by which rank; TARN__WHOLE: it is not.
+tarn__comm_breakage tarn__area_why(const tarn__comm_area *area,
+                                   size_t *out_rank);
 
 // Whether |rank| has left.
 static inline bool tarn__area_has_left(const tarn__comm_area *area,

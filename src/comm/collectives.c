@@ -248,10 +248,11 @@ static tarn_status tell_other(tarn_comm *comm, size_t rank, const char *what) {
                     rank, texts[1]);
 }
 
-tarn_status tarn_comm_same(tarn_comm *comm, const void *data, size_t size,
-                           const char *what) {
+tarn_status tarn__comm_agree_on(tarn_comm *comm, tarn_status status,
+                                const void *data, size_t size,
+                                const char *what) {
   TARN__TRY(tarn__comm_state(comm));
-  tarn_status status = check_same(data, size, what);
+  if (status == TARN_OK) status = check_same(data, size, what);
   if (status == TARN_OK && size != 0) memcpy(comm->own.bytes, data, size);
   comm->own.size = size;
   TARN__TRY(tarn__comm_exchange_headers(comm, TARN__SAME, status));
@@ -259,96 +260,12 @@ tarn_status tarn_comm_same(tarn_comm *comm, const void *data, size_t size,
   return other == comm->size ? TARN_OK : tell_other(comm, other, what);
 }
 
+tarn_status tarn_comm_same(tarn_comm *comm, const void *data, size_t size,
+                           const char *what) {
+  return tarn__comm_agree_on(comm, TARN_OK, data, size, what);
+}
+
 tarn_status tarn_comm_agree(tarn_comm *comm, tarn_status status) {
   TARN__TRY(tarn__comm_state(comm));
   return tarn__comm_exchange_headers(comm, TARN__AGREE, status);
-}
-
-// --- split -----------------------------------------------------------------
-
-typedef struct choice {
-  int64_t color;
-  int64_t key;
-} choice;
-
-static choice choice_of(const tarn_comm *comm, size_t rank) {
-  choice shown;
-  memcpy(&shown, comm->headers[rank].bytes, sizeof shown);
-  return shown;
-}
-
-// Inserts |rank| after the ranks of the same key among the first |count|.
-static void insert(const tarn_comm *comm, size_t *ranks, size_t count,
-                   size_t rank) {
-  int64_t key = choice_of(comm, rank).key;
-  size_t at = count;
-  while (at > 0 && choice_of(comm, ranks[at - 1]).key > key) {
-    ranks[at] = ranks[at - 1];
-    at--;
-  }
-  ranks[at] = rank;
-}
-
-// The ranks of |color|, in order; returns how many.
-static size_t list_group(const tarn_comm *comm, int64_t color, size_t *ranks) {
-  size_t count = 0;
-  for (size_t rank = 0; rank < comm->size; rank++) {
-    if (choice_of(comm, rank).color == color) {
-      insert(comm, ranks, count++, rank);
-    }
-  }
-  return count;
-}
-
-static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
-                              tarn_comm **out_group) {
-  const tarn_comm_ops *ops = NULL;
-  void *self = NULL;
-  TARN__TRY(tarn__comm_note(
-      comm, comm->ops.split(comm->self, ranks, size, &ops, &self)));
-  tarn_status status =
-      tarn_comm_create(ops, self, tarn__comm_index_of(ranks, comm->rank), size,
-                       comm->timeout_ms, out_group);
-  if (status == TARN_OK) (*out_group)->ops.name = comm->ops.name;
-  if (status != TARN_OK) ops->destroy(self);
-  return status;
-}
-
-// The choices of all ranks stay in the headers until the next exchange.
-static tarn_status split(tarn_comm *comm, int64_t color, size_t *ranks,
-                         tarn_comm **out_group) {
-  tarn_status status = TARN_OK;
-  if (color != TARN_COMM_NONE) {
-    size_t size = list_group(comm, color, ranks);
-    status = make_group(comm, ranks, size, out_group);
-  }
-  if (comm->broken.status != TARN_OK) return status;
-  status = tarn__comm_exchange_headers(comm, TARN__SPLIT, status);
-  if (status == TARN_OK) return TARN_OK;
-  (void)tarn_comm_destroy(*out_group);
-  *out_group = NULL;
-  return status;
-}
-
-tarn_status tarn_comm_split(tarn_comm *comm, int64_t color, int64_t key,
-                            tarn_comm **out_comm) {
-  tarn_comm *group = NULL;
-  if (out_comm != NULL) *out_comm = NULL;
-  TARN__TRY(tarn__comm_state(comm));
-  tarn_status status = TARN_OK;
-  size_t *ranks = tarn__host_array(comm->size, sizeof *ranks);
-  if (ranks == NULL) status = TARN_E_NOMEM;
-  if (out_comm == NULL) {
-    status = tarn__fail(TARN_E_INVALID, "tarn_comm_split: NULL");
-  }
-  const choice own = {color, key};
-  memcpy(comm->own.bytes, &own, sizeof own);
-  status = tarn__comm_exchange_headers(comm, TARN__SPLIT, status);
-  if (status == TARN_OK) {
-    assert(ranks != NULL && out_comm != NULL);
-    status = split(comm, color, ranks, &group);
-  }
-  tarn__host_free_array(ranks, comm->size, sizeof *ranks);
-  if (out_comm != NULL) *out_comm = group;
-  return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/hostmem.h"
 #include "base/os.h"
+#include "comm/local.h"
 #include "comm/messages.h"
 
 // --- beginning and end -----------------------------------------------------
@@ -59,6 +60,7 @@ static tarn_status put_messages(tarn_comm *comm) {
   comm->ops = tarn__message_ops;
   comm->ops.name = name;
   comm->self = messages;
+  comm->messages = messages;
   return TARN_OK;
 }
 
@@ -90,6 +92,8 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
   comm->size = size;
   comm->timeout_ms = timeout_ms;
   comm->generation = tarn__os_generation();
+  comm->local = ops == &tarn__local_ops ? self : NULL;
+  comm->messages = ops == &tarn__message_ops ? self : NULL;
   tarn_status status =
       comm->headers != NULL ? put_messages(comm) : TARN_E_NOMEM;
   if (status == TARN_OK) {
@@ -107,9 +111,11 @@ tarn_status tarn_comm_destroy(tarn_comm *comm) {
                       "tarn_comm_destroy: %zu whole memories still use it",
                       comm->held);
   }
+  tarn__comm_near near = comm->near;
   comm->ops.destroy(comm->self);
+  tarn__near_free((size_t *)(uintptr_t)near.machines, comm->size);
   free_comm(comm);
-  return TARN_OK;
+  return tarn_comm_destroy(near.comm);
 }
 
 void tarn__comm_hold(tarn_comm *comm) {
@@ -135,18 +141,13 @@ tarn_status tarn__comm_state(tarn_comm *comm) {
   return tarn__failure_tell(&comm->broken);
 }
 
-tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status) {
-  if (status == TARN_OK || status == TARN_E_NOMEM || status == TARN_E_IO) {
-    return status;
-  }
-  tarn__failure_note(&comm->broken, status);
-  return status;
-}
-
 tarn_status tarn_comm_check(tarn_comm *comm) {
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK || comm->ops.check == NULL) return status;
-  return tarn__comm_note(comm, comm->ops.check(comm->self));
+  TARN__TRY(tarn__comm_state(comm));
+  tarn_status status = tarn__near_check(comm);
+  if (status == TARN_OK && comm->ops.check != NULL) {
+    status = comm->ops.check(comm->self);
+  }
+  return tarn__comm_note_between(comm, status);
 }
 
 size_t tarn_comm_rank(const tarn_comm *comm) {
@@ -155,6 +156,12 @@ size_t tarn_comm_rank(const tarn_comm *comm) {
 
 size_t tarn_comm_size(const tarn_comm *comm) {
   return comm->size;
+}
+
+bool tarn__comm_is_for_any_thread(const tarn_comm *comm) {
+  const tarn_comm_ops *ops =
+      comm->messages != NULL ? &comm->messages->engine->ops : &comm->ops;
+  return comm->local != NULL || (ops->flags & TARN_COMM_ANY_THREAD) != 0;
 }
 
 uint64_t tarn_comm_timeout_ms(const tarn_comm *comm) {

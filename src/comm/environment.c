@@ -159,17 +159,6 @@ static tarn_status join_named(const char *text, uint64_t timeout_ms,
   return status;
 }
 
-// --- without a place -------------------------------------------------------
-
-// A rendezvous of one.
-static tarn_status join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
-  tarn_rendezvous *rendezvous = NULL;
-  TARN__TRY(tarn_rendezvous_create(1, &rendezvous));
-  tarn_status status = tarn__join(rendezvous, 0, timeout_ms, out_comm);
-  tarn_rendezvous_destroy(rendezvous);
-  return status;
-}
-
 // --- the call --------------------------------------------------------------
 
 static tarn_status take_place(const tarn_comm_options *options, bool *out_taken,
@@ -179,7 +168,7 @@ static tarn_status take_place(const tarn_comm_options *options, bool *out_taken,
   bool found = false;
   if (text != NULL) return join_named(text, timeout_ms, out_taken, out_comm);
   tarn_status status = tarn__launcher_join(options, &found, out_comm);
-  if (!found) status = join_alone(timeout_ms, out_comm);
+  if (!found) status = tarn__join_alone(timeout_ms, out_comm);
   *out_taken = status == TARN_OK || (found && status != TARN_E_STATE);
   return status;
 }
@@ -207,7 +196,7 @@ tarn_status tarn_comm_from_environment(const tarn_comm_options *options,
   *out_comm = NULL;
   TARN__TRY(tarn__comm_options(options, TARN_COMM_ALONE, &known));
   return (known.flags & TARN_COMM_ALONE) != 0
-             ? join_alone(known.timeout_ms, out_comm)
+             ? tarn__join_alone(known.timeout_ms, out_comm)
              : take_place_once(&known, out_comm);
 }
 

@@ -38,7 +38,8 @@ typedef struct tarn__comm_group {
   const char *job;  // never NULL
   size_t rank;      // of this process
   size_t size;
-  uint64_t timeout_ms;
+  uint64_t come_ms;     // for how long it waits for all to come
+  uint64_t timeout_ms;  // for others, from then on
 } tarn__comm_group;
 
 typedef struct tarn__comm_hello {
@@ -79,5 +80,13 @@ TARN_MUST_CHECK tarn_status tarn__joiner(const tarn__comm_group *group,
                                          tarn__comm_listener *listener, int fd,
                                          tarn__comm_wait *wait, bool *out_again,
                                          tarn_comm **out_comm);
+
+// Meets the others of |group| at its path.
+TARN_MUST_CHECK tarn_status tarn__meet_at(const tarn__comm_group *group,
+                                          tarn_comm **out_comm);
+
+// TARN_E_INVALID  there is no such rank among |size|; the text has |call|.
+TARN_MUST_CHECK tarn_status tarn__meet_check(const char *call, size_t rank,
+                                             size_t size);
 
 #endif  // TARN_COMM_GROUP_H_

@@ -6,21 +6,6 @@
 #include "base/status.h"
 #include "comm/comm.h"
 
-static const char *collective_name(uint32_t call) {
-  static const char *const names[] = {
-      [TARN__BARRIER] = "tarn_comm_barrier",
-      [TARN__BROADCAST] = "tarn_comm_broadcast",
-      [TARN__ALLGATHER] = "tarn_comm_allgather",
-      [TARN__ALLTOALLV] = "tarn_comm_alltoallv",
-      [TARN__SHARE] = "tarn_comm_share",
-      [TARN__SAME] = "tarn_comm_same",
-      [TARN__AGREE] = "tarn_comm_agree",
-      [TARN__SPLIT] = "tarn_comm_split",
-  };
-  if (call >= sizeof names / sizeof *names || names[call] == NULL) return "?";
-  return names[call];
-}
-
 // --- what differs ----------------------------------------------------------
 
 tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
@@ -37,13 +22,10 @@ tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
   return TARN_OK;
 }
 
-static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
+static tarn_status tell_calls(tarn_comm *comm, size_t rank) {
   tarn__comm_half_text own;
   tarn__comm_half_text texts[2];
-  snprintf(own, sizeof own, "%s", collective_name(call));
-  if (comm->caller != NULL) {
-    comm->caller->say(comm->caller->subject, own, sizeof own);
-  }
+  tarn__comm_say_call(comm, own, sizeof own);
   TARN__TRY(tarn__comm_hear_both(comm, rank, own, texts));
   return tarn__fail(TARN_E_INVALID, "comm: rank 0 calls %s, rank %zu %s",
                     texts[0], rank, texts[1]);
@@ -53,13 +35,13 @@ static tarn_status tell_difference(tarn_comm *comm, size_t rank) {
   const tarn__comm_header *first = &comm->headers[0];
   const tarn__comm_header *other = &comm->headers[rank];
   if (first->call != other->call || first->caller != other->caller) {
-    return tell_calls(comm, rank, comm->headers[comm->rank].call);
+    return tell_calls(comm, rank);
   }
   bool roots = first->root != other->root;
   return tarn__fail(TARN_E_INVALID,
                     "%s: the %s is %" PRIu64 " at rank 0, %" PRIu64
                     " at rank %zu",
-                    collective_name(first->call), roots ? "root" : "size",
+                    tarn__comm_call_name(first->call), roots ? "root" : "size",
                     roots ? first->root : first->size,
                     roots ? other->root : other->size, rank);
 }
@@ -103,6 +85,10 @@ static tarn_status decide(tarn_comm *comm, char *text) {
   return TARN_OK;
 }
 
+uint64_t tarn__comm_meetings(const tarn_comm *comm) {
+  return comm->meetings;
+}
+
 tarn_status tarn__comm_exchange_headers(tarn_comm *comm,
                                         tarn__comm_collective call,
                                         tarn_status status) {
@@ -110,6 +96,8 @@ tarn_status tarn__comm_exchange_headers(tarn_comm *comm,
   if (status != TARN_OK) {
     snprintf(text, sizeof text, "%s", tarn_last_error());
   }
+  comm->meetings++;
+  comm->call = call;
   comm->own.call = (uint32_t)call;
   comm->own.status = status;
   comm->own.caller = comm->caller != NULL ? comm->caller->number : 0;

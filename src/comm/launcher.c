@@ -116,7 +116,8 @@ static tarn_status load(mpi which, tarn__comm_world_fn **out) {
 static tarn_status join_by(mpi which, const tarn_comm_options *options,
                            tarn_comm **out_comm) {
   tarn__comm_world_fn *world_of = NULL;
-  tarn__comm_world world = {.struct_size = sizeof world};
+  tarn__comm_world world = {.struct_size = sizeof world,
+                            .timeout_ms = options->timeout_ms};
   TARN__TRY(load(which, &world_of));
   assert(world_of != NULL);
   tarn_status status = world_of(&world);

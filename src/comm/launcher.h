@@ -8,6 +8,7 @@
 // ranks of the launcher. Initializes MPI if nobody has.
 typedef struct tarn__comm_world {
   size_t struct_size;
+  uint64_t timeout_ms;  // of the caller
   const tarn_comm_ops *ops;
   void *self;
   size_t rank;

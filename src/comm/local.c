@@ -93,6 +93,22 @@ void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended) {
   if (found < local->size) tarn__area_break(&local->area, ended, found, 0);
 }
 
+void tarn__local_look_at_all(tarn__comm_local *local) {
+  if (tarn__area_is_broken(&local->area)) return;
+  for (size_t rank = 0; rank < local->size; rank++)
+    tarn__local_watch(local, rank, rank != local->rank);
+  tarn__local_look(local, TARN__ENDED);
+}
+
+void tarn__local_look_beyond(tarn__comm_local *local, uint32_t count) {
+  if (tarn__area_is_broken(&local->area)) return;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    bool is_done = tarn__local_has_done(local, rank, count);
+    tarn__local_watch(local, rank, rank != local->rank && !is_done);
+  }
+  tarn__local_look(local, TARN__ENDED);
+}
+
 void tarn__local_give_up(tarn__comm_local *local, size_t rank) {
   tarn__area_break(&local->area, TARN__LATE, rank, local->timeout_ms);
 }

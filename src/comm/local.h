@@ -101,11 +101,35 @@ TARN_MUST_CHECK tarn_status tarn__local_round(tarn__comm_local *local);
 // ended. Overwrites |watched|.
 void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended);
 
+// Looks once at all other ranks: if one has left or ended, the area is broken.
+void tarn__local_look_at_all(tarn__comm_local *local);
+
 // Breaks the area on behalf of |rank|, which has not come in time.
 void tarn__local_give_up(tarn__comm_local *local, size_t rank);
 
 // TARN_OK, or the error that broke the area.
 TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__comm_local *local);
+
+// --- what goes by messages -------------------------------------------------
+
+// Tells the others that this rank is through with |count| collectives.
+static inline void tarn__local_tell_done(tarn__comm_local *local,
+                                         uint32_t count) {
+  atomic_store_explicit(&local->area.members[local->rank].done, count,
+                        memory_order_release);
+}
+
+// Whether |rank| is through with |count| of them.
+static inline bool tarn__local_has_done(const tarn__comm_local *local,
+                                        size_t rank, uint32_t count) {
+  uint32_t done = atomic_load_explicit(&local->area.members[rank].done,
+                                       memory_order_acquire);
+  return (int32_t)(done - count) >= 0;
+}
+
+// Looks once at the ranks that are not through with |count|: if one has left or
+// ended, the area is broken.
+void tarn__local_look_beyond(tarn__comm_local *local, uint32_t count);
 
 // --- messages --------------------------------------------------------------
 

@@ -190,11 +190,7 @@ static tarn_status alltoallv(void *self, const void *send,
 
 static tarn_status check(void *self) {
   tarn__comm_local *local = self;
-  if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-  for (size_t rank = 0; rank < local->size; rank++) {
-    tarn__local_watch(local, rank, rank != local->rank);
-  }
-  tarn__local_look(local, TARN__ENDED);
+  tarn__local_look_at_all(local);
   return tarn__local_state(local);
 }
 

@@ -203,6 +203,14 @@ tarn_status tarn__join(tarn_rendezvous *rendezvous, size_t rank,
   return status;
 }
 
+tarn_status tarn__join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
+  tarn_rendezvous *rendezvous = NULL;
+  TARN__TRY(tarn_rendezvous_create(1, &rendezvous));
+  tarn_status status = tarn__join(rendezvous, 0, timeout_ms, out_comm);
+  tarn_rendezvous_destroy(rendezvous);
+  return status;
+}
+
 // --- places ----------------------------------------------------------------
 
 tarn_status tarn__rendezvous_check(const char *what,

@@ -42,4 +42,8 @@ TARN_MUST_CHECK tarn_status tarn__join(tarn_rendezvous *rendezvous, size_t rank,
                                        uint64_t timeout_ms,
                                        tarn_comm **out_comm);
 
+// Makes this process rank 0 of 1: by a rendezvous of one.
+TARN_MUST_CHECK tarn_status tarn__join_alone(uint64_t timeout_ms,
+                                             tarn_comm **out_comm);
+
 #endif  // TARN_COMM_RENDEZVOUS_H_

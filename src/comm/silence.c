@@ -12,12 +12,12 @@
 //   asks 2 ──────────────────────────────────►
 //   tells all: 2 is silent
 #include <pthread.h>
+#include <stddef.h>
 
+#include "base/crc32c.h"
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "comm/messages.h"
-
-static const uint32_t MAGIC = 0x6e726174;
 
 // Engines whose messages may still be under way when their communicators are
 // gone: they stay until the process ends.
@@ -65,6 +65,11 @@ static size_t find_free(const tarn__comm_engine *e) {
   return i;
 }
 
+static uint32_t sum_of(const tarn__comm_notice *note) {
+  return tarn__crc32c(0, &note->kind,
+                      sizeof *note - offsetof(tarn__comm_notice, kind));
+}
+
 // A note for which there is no room is not sent: so many are on their way only
 // where they do not arrive.
 static tarn_status say(tarn__comm_engine *e, size_t rank,
@@ -73,14 +78,15 @@ static tarn_status say(tarn__comm_engine *e, size_t rank,
   size_t i = find_free(e);
   if (i == TARN__NOTES) return TARN_OK;
   e->sent[i] = *note;
+  e->sent[i].sum = sum_of(note);
+  e->sent_to[i] = rank;
   return tarn__engine_post(e, TARN_COMM_SEND, rank, TARN__TAG_NOTES,
                            &e->sent[i], sizeof e->sent[i], &e->sending[i]);
 }
 
 static tarn__comm_notice note_of(const tarn__comm_engine *e,
                                  tarn__comm_notice_kind kind) {
-  return (tarn__comm_notice){
-      .magic = MAGIC, .kind = (uint32_t)kind, .from = (uint32_t)e->rank};
+  return (tarn__comm_notice){.kind = (uint32_t)kind, .from = (uint32_t)e->rank};
 }
 
 tarn_status tarn__silence_ask(tarn__comm_messages *m, size_t rank) {
@@ -102,13 +108,22 @@ static tarn__comm_messages *find(const tarn__comm_engine *e, uint32_t context) {
   return NULL;
 }
 
+// A rank that has moved rows of late will tell itself if it waits for too long.
+static uint32_t about(const tarn__comm_engine *e,
+                      const tarn__comm_messages *m) {
+  static const uint64_t MS = 1000000;
+  bool moves = m->moved != 0 &&
+               tarn__os_now_ns() - m->moved < tarn__silence_patience(e) * MS;
+  return moves ? TARN__BUSY : (uint32_t)m->waits_for;
+}
+
 static tarn_status answer(tarn__comm_engine *e,
                           const tarn__comm_notice *asked) {
   const tarn__comm_messages *m = find(e, asked->context);
   tarn__comm_notice note = note_of(e, TARN__NOTE_ANSWERS);
   note.number = asked->number;
   note.context = asked->context;
-  note.about = m != NULL ? (uint32_t)m->waits_for : UINT32_MAX;
+  note.about = m != NULL ? about(e, m) : UINT32_MAX;
   return say(e, asked->from, &note);
 }
 
@@ -120,36 +135,72 @@ static void take_answer(tarn__comm_engine *e, const tarn__comm_notice *note) {
   m->answer = note->about == UINT32_MAX ? SIZE_MAX : note->about;
 }
 
-// As many as there is room for at a time; the rest waits until some have gone.
-void tarn__silence_tell(tarn__comm_engine *e, size_t rank,
-                        tarn__comm_silence why) {
-  enum { TRIES = 1000 };
+// But for those to |rank|.
+static size_t count_open(const tarn__comm_engine *e, size_t rank) {
+  size_t open = 0;
+  for (size_t i = 0; i < TARN__NOTES; i++)
+    open += e->sending[i] != NULL && e->sent_to[i] != rank ? 1 : 0;
+  return open;
+}
+
+// Passes notes on until no more than |most| are under way to others than
+// |rank|, or until |end|.
+static tarn_status pass_on(tarn__comm_engine *e, size_t rank, size_t most,
+                           uint64_t end) {
+  static const uint64_t NAP_NS = 100000;
+  for (;;) {
+    TARN__TRY(e->ops.test(e->self, e->sending, TARN__NOTES));
+    uint64_t now = tarn__os_now_ns();
+    if (count_open(e, rank) <= most || now >= end) return TARN_OK;
+    tarn__os_wait_until(now + NAP_NS);
+  }
+}
+
+// A note that is done may still be with the engine, which passes it on while it
+// is asked.
+static void push_on(tarn__comm_engine *e) {
+  enum { TURNS = 20 };
+  static const uint64_t NAP_NS = 100000;
+  for (int t = 0; t < TURNS; t++) {
+    tarn__os_wait_until(tarn__os_now_ns() + NAP_NS);
+    if (e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) return;
+  }
+}
+
+void tarn__silence_decide(tarn__comm_engine *e, size_t rank,
+                          tarn__comm_silence why, tarn_status status) {
   tarn__comm_notice note = note_of(e, TARN__NOTE_TELLS);
   note.about = (uint32_t)rank;
   note.why = (uint32_t)why;
+  note.status = status;
   note.ms = e->timeout_ms;
   e->verdict = note;
+}
+
+// As many as there is room for at a time; the rest waits until some have gone.
+void tarn__silence_tell(tarn__comm_engine *e) {
+  static const uint64_t MS = 1000000;
+  static const uint64_t MOST_MS = 2000;
+  const tarn__comm_notice note = e->verdict;
+  size_t lost = note.about;
+  uint64_t ms = tarn__lesser(tarn__silence_patience(e) / 2, MOST_MS);
+  uint64_t end = tarn__os_now_ns() + ms * MS;
   for (size_t i = 0; i < e->size; i++) {
-    if (i == e->rank || i == rank) continue;
-    for (int t = 0; t < TRIES && find_free(e) == TARN__NOTES; t++) {
-      tarn__os_yield();
-      if (e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) return;
-    }
+    if (i == e->rank || i == lost) continue;
+    if (pass_on(e, SIZE_MAX, TARN__NOTES - 1, end) != TARN_OK) return;
     if (say(e, i, &note) != TARN_OK) return;
   }
   // Who does not come may go on later.
-  if (say(e, rank, &note) != TARN_OK) return;
-  for (int t = 0; t < TRIES; t++) {
-    tarn__os_yield();
-    if (e->ops.test(e->self, e->sending, TARN__NOTES) != TARN_OK) return;
-  }
+  bool may_go_on = lost != e->rank && note.why != TARN__HAS_ENDED;
+  if (may_go_on && say(e, lost, &note) != TARN_OK) return;
+  if (pass_on(e, lost, 0, end) == TARN_OK) push_on(e);
 }
 
 // --- hearing ---------------------------------------------------------------
 
 static tarn_status take_in(tarn__comm_engine *e) {
   const tarn__comm_notice note = e->heard;
-  if (note.magic != MAGIC || note.from >= e->size) {
+  if (note.sum != sum_of(&note) || note.from >= e->size) {
     return tarn__fail(TARN_E_CORRUPT, "comm: a note of a rank is damaged");
   }
   switch (note.kind) {

@@ -66,14 +66,14 @@ static bool is_narrow(const tarn__whole_sorted *s) {
 }
 
 void tarn__sorted_look_at(tarn__whole_sorted *s,
-                          const tarn__whole_tensor *table) {
-  size_t count = 0;
+                          const tarn__whole_tensor *table,
+                          const size_t *offsets) {
   for (size_t r = 0; r < s->ranks; r++)
-    tarn__tensor_rows(table, r, &s->firsts[r], &count);
+    s->firsts[r] = tarn__tensor_row_from(table, offsets[r]);
   s->firsts[s->ranks] = table->rows;
   s->table_rows = table->rows;
   s->shift = shift_of(table->rows);
-  s->narrow = is_narrow(s);
+  s->narrow = s->copies ? table->rows <= INT32_MAX : is_narrow(s);
   look_at_regions(s);
 }
 
@@ -152,6 +152,11 @@ static void find_ends(tarn__whole_sorted *s, bool keep_bad) {
   }
   s->bad = s->ends[s->rank];
   if (keep_bad) s->ends[s->rank] = ends[bucket_of_bad(s)];
+}
+
+size_t tarn__sorted_owner(const tarn__whole_sorted *s, size_t row) {
+  size_t bucket = home_of(s, row);
+  return bucket - (bucket > s->rank);
 }
 
 void tarn__sorted_take(tarn__whole_sorted *s, const void *indices, size_t count,

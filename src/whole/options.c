@@ -13,18 +13,36 @@ const char *tarn_whole_type_name(tarn_whole_type type) {
       return "chunked";
     case TARN_WHOLE_DISTRIBUTED:
       return "distributed";
+    case TARN_WHOLE_HIERARCHICAL:
+      return "hierarchical";
   }
   return NULL;
 }
 
 // --- numbers and places ----------------------------------------------------
 
+static tarn_status check_spread(const tarn_whole_options *options) {
+  bool copies = options->spread == TARN_WHOLE_COPIES;
+  if (options->spread == TARN_WHOLE_PARTS) return TARN_OK;
+  if (!copies || options->type != TARN_WHOLE_HIERARCHICAL) {
+    return tarn__fail(TARN_E_INVALID,
+                      "whole options: the spread is %d, which %s memory cannot "
+                      "have",
+                      (int)options->spread,
+                      tarn_whole_type_name(options->type));
+  }
+  if (options->partition == NULL) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "whole options: each machine divides its copy itself, so "
+                    "the partition must be NULL");
+}
+
 static tarn_status check_numbers(const tarn_whole_options *options) {
   if (tarn_whole_type_name(options->type) == NULL) {
     return tarn__fail(TARN_E_INVALID, "whole options: unknown type %d",
                       (int)options->type);
   }
-  if (options->size % options->granularity == 0) return TARN_OK;
+  if (options->size % options->granularity == 0) return check_spread(options);
   return tarn__fail(
       TARN_E_INVALID,
       "whole options: size %zu is not a multiple of granularity %zu",
@@ -47,10 +65,16 @@ static tarn_status check_place(tarn_place place) {
 
 // --- what the device can ---------------------------------------------------
 
+// Within a machine, hierarchical memory is of that type.
+static bool is_chunked(const tarn__whole_order *order) {
+  return order->options.type == TARN_WHOLE_CHUNKED ||
+         order->options.type == TARN_WHOLE_HIERARCHICAL;
+}
+
 static tarn_status check_extension(const tarn_device_info *info,
                                    const tarn__whole_order *order,
                                    tarn_device_extension bit) {
-  bool chunks = order->on_device && order->options.type == TARN_WHOLE_CHUNKED;
+  bool chunks = order->on_device && is_chunked(order);
   if ((info->extensions & bit) != 0) return TARN_OK;
   return tarn__fail(TARN_E_UNSUPPORTED,
                     "%s: whole memory that is %s needs the extension '%s'%s, "
@@ -66,7 +90,7 @@ static bool has(const tarn_device_info *info, uint32_t bits) {
 // Chunks need no range of addresses that they stand in.
 static bool goes_by_handles(const tarn_device_info *info,
                             const tarn__whole_order *order) {
-  return order->options.type == TARN_WHOLE_CHUNKED && order->on_device &&
+  return is_chunked(order) && order->on_device &&
          !has(info, TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING) &&
          has(info, TARN_EXTENSION_HANDLES);
 }
@@ -83,6 +107,8 @@ static tarn_status check_device(const tarn_device_info *info,
 
 static void say_kind(const char *device_type, tarn__whole_order *order) {
   const char *type = tarn_whole_type_name(order->options.type);
+  if (order->options.spread == TARN_WHOLE_COPIES)
+    type = "hierarchical in copies";
   if (order->on_device) {
     snprintf(order->kind, sizeof order->kind, "%s on %s%s", type, device_type,
              order->by_handles ? " by handles" : "");

@@ -25,8 +25,10 @@ static tarn_status lacks(const tarn_whole *whole, const char *what) {
                     tarn_place_text(whole->place, place, sizeof place), what);
 }
 
-static bool is_mapped(const tarn_whole *whole) {
-  return whole->type != TARN_WHOLE_DISTRIBUTED;
+// Whether |rank|'s part has an address here.
+static bool reaches(const tarn_whole *whole, size_t rank) {
+  if (whole->inner != NULL) return tarn__hierarchy_is_here(whole, rank);
+  return whole->mapped || rank == whole->rank;
 }
 
 tarn_status tarn__whole_check_rank(const tarn_whole *whole, size_t rank) {
@@ -44,8 +46,11 @@ tarn_status tarn_whole_of_rank(tarn_whole *whole, size_t rank,
   *out = (tarn_whole_part){.address = whole->parts[rank],
                            .size = tarn__whole_part_size(whole, rank),
                            .offset = whole->offsets[rank]};
-  if (is_mapped(whole) || rank == whole->rank) return TARN_OK;
-  return lacks(whole, "addresses of other ranks' parts");
+  if (reaches(whole, rank)) return TARN_OK;
+  return lacks(whole, whole->inner != NULL
+                          ? "addresses of parts on other machines: use "
+                            "tarn_whole_gather and tarn_whole_scatter"
+                          : "addresses of other ranks' parts");
 }
 
 tarn_status tarn_whole_local(tarn_whole *whole, tarn_whole_part *out) {
@@ -58,7 +63,7 @@ tarn_status tarn_whole_global(tarn_whole *whole, tarn_addr *out_address) {
   if (out_address != NULL) *out_address = 0;
   TARN__TRY(check(whole, out_address));
   bool has = whole->type == TARN_WHOLE_CONTINUOUS ||
-             (is_mapped(whole) && !whole->on_device);
+             (whole->mapped && !whole->on_device);
   if (!has) return lacks(whole, "global address");
   assert(out_address != NULL);
   *out_address = whole->base;
@@ -69,7 +74,7 @@ tarn_status tarn_whole_reference(tarn_whole *whole,
                                  tarn_reference *out_reference) {
   if (out_reference != NULL) *out_reference = (tarn_reference){.count = 0};
   TARN__TRY(check(whole, out_reference));
-  if (!is_mapped(whole)) return lacks(whole, "reference");
+  if (!whole->mapped) return lacks(whole, "reference");
   assert(out_reference != NULL);
   *out_reference = whole->reference;
   return TARN_OK;
@@ -121,6 +126,7 @@ tarn_status tarn_whole_query(tarn_whole *whole, tarn_whole_info *out_info) {
   memset(out_info, 0, size);
   out_info->struct_size = size;
   TARN__TRY(tarn__whole_check(whole));
+  const tarn_whole *backed = whole->inner != NULL ? whole->inner : whole;
   tarn_whole_info info = {
       .struct_size = size,
       .type = whole->type,
@@ -129,8 +135,9 @@ tarn_status tarn_whole_query(tarn_whole *whole, tarn_whole_info *out_info) {
       .granularity = whole->granularity,
       .rank = whole->rank,
       .ranks = whole->ranks,
-      .piece_granularity = whole->segments != NULL ? whole->piece : 0,
-      .charged = whole->charged};
+      .piece_granularity = backed->segments != NULL ? backed->piece : 0,
+      .charged = backed->charged,
+      .spread = whole->spread};
   look_at_pages(whole, &info);
   memcpy(out_info, &info, size);
   return TARN_OK;

@@ -1,6 +1,6 @@
-// Gather, scatter and scatter-add of whole memory: the public calls. On mapped
-// types each rank moves its rows itself. Distributed types, and sums, to which
-// several ranks may add, go to exchange.c.
+// Gather, scatter and scatter-add of whole memory: the public calls. Where all
+// of it is mapped, each rank moves its rows itself. Other rows, sums, to which
+// several ranks may add, and rows of several copies go to exchange.c.
 #include "whole/rows.h"
 
 #include <stdio.h>
@@ -71,10 +71,11 @@ static tarn_status check_stream(const tarn_whole *whole, tarn_place place,
                     tarn_device_name(device));
 }
 
-static tarn_status read_order(tarn__rows_action action,
-                              const tarn_whole_tensor *table,
-                              const tarn_whole_rows *given, tarn_stream *stream,
-                              tarn__whole_rows_order *out) {
+tarn_status tarn__rows_order_read(tarn__rows_action action,
+                                  const tarn_whole_tensor *table,
+                                  const tarn_whole_rows *given,
+                                  tarn_stream *stream,
+                                  tarn__whole_rows_order *out) {
   tarn_whole_rows taken;
   *out = (tarn__whole_rows_order){.action = action, .stream = stream};
   TARN__TRY(tarn__tensor_check(table, &out->table));
@@ -90,7 +91,7 @@ static tarn_status read_order(tarn__rows_action action,
 
 // --- mapped types ----------------------------------------------------------
 
-static tarn_status move_mapped(const tarn__whole_rows_order *order) {
+static tarn_status move(const tarn__whole_rows_order *order) {
   const tarn__whole_tensor *table = &order->table;
   tarn__whole_carriage carriage = {.action = order->action,
                                    .rows = order->rows,
@@ -119,11 +120,17 @@ static tarn_status explain(const tarn__whole_rows_order *order,
   return status;
 }
 
+tarn_status tarn__rows_move_mapped(const tarn__whole_rows_order *order) {
+  return explain(order, move(order));
+}
+
 // --- the calls -------------------------------------------------------------
 
 static bool is_alone(tarn__rows_action action, const tarn_whole *whole) {
-  return action != TARN__ROWS_SCATTER_ADD &&
-         whole->type != TARN_WHOLE_DISTRIBUTED;
+  bool in_copies = whole->spread == TARN_WHOLE_COPIES;
+  if (!whole->mapped) return false;
+  return action == TARN__ROWS_GATHER ||
+         (action == TARN__ROWS_SCATTER && !in_copies);
 }
 
 static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
@@ -132,11 +139,12 @@ static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
   tarn__whole_subject subject;
   if (table == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
   TARN__TRY(tarn__whole_check(table->whole));
-  tarn_status status = read_order(action, table, rows, stream, &order);
+  tarn_status status =
+      tarn__rows_order_read(action, table, rows, stream, &order);
   if (!is_alone(action, table->whole)) {
     return tarn__exchange_run(table->whole, &order, status);
   }
-  if (status == TARN_OK) status = explain(&order, move_mapped(&order));
+  if (status == TARN_OK) status = tarn__rows_move_mapped(&order);
   if (status == TARN_OK) return TARN_OK;
   subject = tarn__whole_subject_of((tarn__whole_call)action, table->whole);
   return tarn__whole_say_call(&subject, status);

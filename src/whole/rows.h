@@ -74,11 +74,39 @@ TARN_MUST_CHECK tarn_status tarn__rows_check_indices(tarn_place place,
                                                      int64_t *room,
                                                      size_t most);
 
+// --- rows.c ----------------------------------------------------------------
+
+// Reads the arguments of a call, whose table is not NULL and of a usable whole
+// memory. Errors as of the calls.
+TARN_MUST_CHECK tarn_status
+tarn__rows_order_read(tarn__rows_action action, const tarn_whole_tensor *table,
+                      const tarn_whole_rows *given, tarn_stream *stream,
+                      tarn__whole_rows_order *out);
+
+// Moves the rows of a mapped type.
+TARN_MUST_CHECK tarn_status
+tarn__rows_move_mapped(const tarn__whole_rows_order *order);
+
 // --- exchange.c ------------------------------------------------------------
 
 // Does |order|, together with all ranks. |status| is the result of this rank's
 // checks of it.
 TARN_MUST_CHECK tarn_status tarn__exchange_run(
     tarn_whole *whole, const tarn__whole_rows_order *order, tarn_status status);
+
+// All of it but moving rows, over |comm|, whose ranks are those of |whole|;
+// what is made the first time is kept at |*io_kept|. |subject| is the call.
+TARN_MUST_CHECK tarn_status tarn__exchange_prepare(
+    tarn_whole *whole, tarn_comm *comm, const tarn__whole_subject *subject,
+    const tarn__whole_rows_order *order, tarn_status status,
+    struct tarn__whole_exchange **io_kept);
+
+// --- exchange_loop.c -------------------------------------------------------
+
+// Moves the rows, after that. May run in another thread than the collectives of
+// the program, if it is the only one that uses that communicator.
+TARN_MUST_CHECK tarn_status
+tarn__exchange_go(struct tarn__whole_exchange *kept, tarn_whole *whole,
+                  const tarn__whole_rows_order *order);
 
 #endif  // TARN_WHOLE_ROWS_H_

@@ -49,6 +49,8 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size) {
       [TARN__WHOLE_GATHER] = "tarn_whole_gather",
       [TARN__WHOLE_SCATTER] = "tarn_whole_scatter",
       [TARN__WHOLE_SCATTER_ADD] = "tarn_whole_scatter_add",
+      [TARN__WHOLE_GATHER_BEGIN] = "tarn_whole_gather_begin",
+      [TARN__WHOLE_GATHER_END] = "tarn_whole_gather_end",
       [TARN__WHOLE_CREATE] = "tarn_whole_create",
       [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
       [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",

@@ -193,8 +193,7 @@ tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
 
 // --- rows of a rank --------------------------------------------------------
 
-// The first row that begins at byte |at| or after it.
-static size_t row_from(const tarn__whole_tensor *tensor, size_t at) {
+size_t tarn__tensor_row_from(const tarn__whole_tensor *tensor, size_t at) {
   if (at <= tensor->offset) return 0;
   size_t distance = at - tensor->offset;
   size_t row = distance / tensor->stride + (distance % tensor->stride != 0);
@@ -205,8 +204,8 @@ void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count) {
   assert(tensor->whole != NULL);
   const size_t *offsets = tensor->whole->offsets;
-  *out_first = row_from(tensor, offsets[rank]);
-  *out_count = row_from(tensor, offsets[rank + 1]) - *out_first;
+  *out_first = tarn__tensor_row_from(tensor, offsets[rank]);
+  *out_count = tarn__tensor_row_from(tensor, offsets[rank + 1]) - *out_first;
 }
 
 tarn_status tarn_whole_tensor_rows(const tarn_whole_tensor *tensor, size_t rank,

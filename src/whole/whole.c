@@ -44,6 +44,16 @@ static tarn_status make_arrays(tarn_whole *whole) {
   if (whole->offsets == NULL || whole->parts == NULL || whole->fds == NULL) {
     return TARN_E_NOMEM;
   }
+  if (whole->type != TARN_WHOLE_HIERARCHICAL) return TARN_OK;
+  whole->machines = tarn__host_array(whole->ranks, sizeof *whole->machines);
+  return whole->machines != NULL ? TARN_OK : TARN_E_NOMEM;
+}
+
+// An inner memory holds the device for the one that it is of.
+static tarn_status hold_device(tarn_whole *whole) {
+  if (whole->type == TARN_WHOLE_HIERARCHICAL) return TARN_OK;
+  TARN__TRY(tarn__whole_ref_device(whole->place.device));
+  whole->has_ref = true;
   return TARN_OK;
 }
 
@@ -53,9 +63,7 @@ static tarn_status fill(tarn_whole *whole, const char *name) {
   TARN__TRY(tarn_pool_of(whole->place, &whole->pool));
   bool named = name != NULL && name[0] != '\0';
   TARN__TRY(tarn_pool_tag(named ? name : "whole", &whole->tag));
-  TARN__TRY(tarn__whole_ref_device(whole->place.device));
-  whole->has_ref = true;
-  return TARN_OK;
+  return hold_device(whole);
 }
 
 // Also called in a child of fork: touches nothing of a device.
@@ -64,7 +72,9 @@ static void free_whole(tarn_whole *whole) {
                         sizeof *whole->offsets);
   tarn__host_free_array(whole->parts, whole->ranks, sizeof *whole->parts);
   tarn__host_free_array(whole->fds, whole->ranks, sizeof *whole->fds);
+  tarn__host_free_array(whole->machines, whole->ranks, sizeof *whole->machines);
   tarn__comm_release(whole->comm);
+  (void)tarn_comm_destroy(whole->near);
   tarn__host_free(whole, sizeof *whole);
 }
 
@@ -82,6 +92,7 @@ static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
   tarn__comm_hold(comm);
   *made = (tarn_whole){.generation = tarn__os_generation(),
                        .type = order->options.type,
+                       .spread = order->options.spread,
                        .comm = comm,
                        .rank = tarn_comm_rank(comm),
                        .ranks = tarn_comm_size(comm),
@@ -102,12 +113,45 @@ static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
   return status;
 }
 
+static tarn_status check_machines(tarn_comm *comm,
+                                  const tarn__whole_order *order) {
+  size_t machines = tarn_comm_machines(comm);
+  bool alone = order->options.type == TARN_WHOLE_CONTINUOUS ||
+               order->options.type == TARN_WHOLE_CHUNKED;
+  if (!alone || machines == 1) return TARN_OK;
+  return tarn__fail(
+      TARN_E_UNSUPPORTED,
+      "whole memory that is %s is mapped by all ranks, but they are on %zu "
+      "machines, or cannot pass descriptors: use TARN_WHOLE_HIERARCHICAL or "
+      "TARN_WHOLE_DISTRIBUTED",
+      order->kind, machines);
+}
+
 static tarn_status prepare(tarn_comm *comm, const tarn__whole_request *wish,
                            tarn__whole_order *out_order,
                            tarn_whole **out_made) {
   if (wish->refused != TARN_OK) return wish->refused;
   TARN__TRY(tarn__order_read(wish, tarn_comm_size(comm), out_order));
+  TARN__TRY(check_machines(comm, out_order));
   return begin(comm, out_order, out_made);
+}
+
+// --- the inner memory ------------------------------------------------------
+
+// The one whose backing is made.
+static tarn_whole *backed(tarn_whole *whole) {
+  return whole->inner != NULL ? whole->inner : whole;
+}
+
+// Collective.
+static tarn_status begin_inner(tarn_whole *whole,
+                               const tarn__whole_order *order) {
+  tarn__whole_order own = *order;
+  if (whole->type != TARN_WHOLE_HIERARCHICAL) return TARN_OK;
+  own.options.type = TARN_WHOLE_CHUNKED;
+  tarn__hierarchy_find(whole);
+  TARN__TRY(tarn_comm_split_by_machine(whole->comm, &whole->near));
+  return tarn_comm_agree(whole->comm, begin(whole->near, &own, &whole->inner));
 }
 
 // --- the partition ---------------------------------------------------------
@@ -153,7 +197,8 @@ static tarn_status read_counts(tarn_whole *whole, const size_t *partition) {
 
 static tarn_status make(tarn_whole *whole, const size_t *partition) {
   TARN__TRY(read_counts(whole, partition));
-  return whole->backing->make(whole);
+  if (whole->inner != NULL) tarn__hierarchy_divide(whole);
+  return whole->backing->make(backed(whole));
 }
 
 static tarn_status send_around(tarn_whole *whole) {
@@ -166,11 +211,13 @@ static tarn_status send_around(tarn_whole *whole) {
 }
 
 static tarn_status meet(tarn_whole *whole) {
+  tarn_whole *mapped = backed(whole);
   if (whole->backing->meet == NULL) return TARN_OK;
-  TARN__TRY(send_around(whole));
-  tarn_status status =
-      tarn_comm_agree(whole->comm, whole->backing->meet(whole));
-  tarn__whole_close_all(whole);
+  tarn_status status = send_around(mapped);
+  if (status != TARN_OK && mapped == whole) return status;
+  if (status == TARN_OK) status = whole->backing->meet(mapped);
+  status = tarn_comm_agree(whole->comm, status);
+  tarn__whole_close_all(mapped);
   return status;
 }
 
@@ -179,12 +226,11 @@ static tarn_status assemble(tarn_whole *whole, const size_t *partition) {
   TARN__TRY(tarn_comm_agree(whole->comm, make(whole, partition)));
   TARN__TRY(meet(whole));
   if (whole->backing->settle == NULL) return TARN_OK;
-  return tarn_comm_agree(whole->comm, whole->backing->settle(whole));
+  return tarn_comm_agree(whole->comm, whole->backing->settle(backed(whole)));
 }
 
-// All of it as chunks, where it is mapped.
-static void refer(tarn_whole *whole) {
-  if (whole->type == TARN_WHOLE_DISTRIBUTED) return;
+// All of it as chunks, where all of it is mapped.
+static void refer_to(tarn_whole *whole) {
   bool chunked = whole->type == TARN_WHOLE_CHUNKED;
   for (size_t r = 0; whole->base != 0 && r < whole->ranks; r++) {
     if (tarn__whole_part_size(whole, r) > 0)
@@ -196,12 +242,21 @@ static void refer(tarn_whole *whole) {
               : (tarn_reference){&whole->base, whole->ends, 1};
 }
 
-static tarn_status leave(tarn_whole *whole) {
-  return whole->backing->leave != NULL ? whole->backing->leave(whole) : TARN_OK;
+static void refer(tarn_whole *whole) {
+  bool parts = whole->type == TARN_WHOLE_HIERARCHICAL &&
+               whole->spread == TARN_WHOLE_PARTS &&
+               tarn__hierarchy_count(whole) > 1;
+  whole->mapped = whole->type != TARN_WHOLE_DISTRIBUTED && !parts;
+  if (whole->type != TARN_WHOLE_DISTRIBUTED) refer_to(backed(whole));
+  if (whole->inner != NULL) tarn__hierarchy_refer(whole);
 }
 
-// Returns the first failure, which may be one from before.
-static tarn_status end(tarn_whole *whole, tarn__failure *first) {
+static tarn_status leave(tarn_whole *whole) {
+  return whole->backing->leave != NULL ? whole->backing->leave(backed(whole))
+                                       : TARN_OK;
+}
+
+static void end_memory(tarn_whole *whole, tarn__failure *first) {
   if (whole->backing->end != NULL) {
     tarn__failure_note(first, whole->backing->end(whole));
   }
@@ -209,13 +264,19 @@ static tarn_status end(tarn_whole *whole, tarn__failure *first) {
     tarn__failure_note(
         first, tarn_pool_discharge(whole->pool, whole->charged, whole->tag));
   }
+}
+
+// Returns the first failure, which may be one from before.
+static tarn_status end(tarn_whole *whole, tarn__failure *first) {
+  end_memory(backed(whole), first);
+  if (whole->inner != NULL) release(whole->inner);
   release(whole);
   return tarn__failure_tell(first);
 }
 
 static tarn_status give_up(tarn_whole *whole, tarn_status status) {
   tarn__failure first = tarn__failure_of(status);
-  tarn__whole_close_all(whole);
+  tarn__whole_close_all(backed(whole));
   tarn__failure_note(&first, leave(whole));
   return end(whole, &first);
 }
@@ -230,6 +291,7 @@ static tarn_status create(tarn_comm *comm, const tarn__whole_request *wish,
   status = tarn_comm_agree(comm, status);
   if (made == NULL) return status;
   if (status == TARN_OK) status = tarn__order_compare(comm, &order);
+  if (status == TARN_OK) status = begin_inner(made, &order);
   if (status == TARN_OK) status = assemble(made, order.options.partition);
   if (status != TARN_OK) return give_up(made, status);
   refer(made);
@@ -302,7 +364,8 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
                               .type = table.type,
                               .place = table.place,
                               .partition = table.partition,
-                              .name = table.name};
+                              .name = table.name,
+                              .spread = table.spread};
   if (status == TARN_OK) status = measure_table(&table, &bytes);
   const tarn__whole_request wish = {.refused = status,
                                     .call = TARN__WHOLE_TABLE_CREATE,
@@ -322,11 +385,12 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
 // the call returns. A failure of ranks to meet is reported before later ones.
 static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
   tarn__failure first = tarn__failure_of(met);
-  tarn__exchange_end(whole, false);
+  tarn__exchange_end(whole->exchange, false);
+  tarn__fetch_end(whole, false);
   tarn__failure_note(&first, leave(whole));
   if (met == TARN_OK && whole->backing->meet != NULL) {
     tarn_status left = tarn_comm_barrier(whole->comm);
-    whole->all_left = left == TARN_OK;
+    backed(whole)->all_left = left == TARN_OK;
     tarn__failure_note(&first, left);
   }
   return end(whole, &first);
@@ -335,12 +399,15 @@ static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
 tarn_status tarn_whole_destroy(tarn_whole *whole) {
   if (whole == NULL) return TARN_OK;
   if (whole->generation != tarn__os_generation()) {
-    tarn__exchange_end(whole, true);
-    if (whole->backing->forget != NULL) whole->backing->forget(whole);
+    tarn__exchange_end(whole->exchange, true);
+    tarn__fetch_end(whole, true);
+    if (whole->backing->forget != NULL) whole->backing->forget(backed(whole));
+    if (whole->inner != NULL) free_whole(whole->inner);
     free_whole(whole);
     return TARN_OK;
   }
   TARN__TRY(tarn__not_in_callback());
+  TARN__TRY(tarn__fetch_check(whole));
   tarn_comm *comm = whole->comm;
   tarn__whole_subject subject =
       tarn__whole_subject_of(TARN__WHOLE_DESTROY, whole);

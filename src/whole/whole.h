@@ -7,6 +7,7 @@
 //   handles.c    backing of chunked ones on devices without ranges
 //   hostfile.c   backing of mapped types on the host
 //   block.c      backing of distributed ones
+//   hierarchy.c  hierarchical types: what is within a machine
 //   tensor.c     rows of elements
 //   query.c      addresses, owners, what was obtained
 //   partition.c  which bytes a rank owns
@@ -70,6 +71,8 @@ extern const tarn__whole_backing tarn__backing_block;
 struct tarn_whole {
   uint32_t generation;  // of forks
   tarn_whole_type type;
+  tarn_whole_spread spread;
+  bool mapped;      // all of it: this rank moves rows alone
   uint64_t serial;  // the same at all ranks, unique at rank 0
   tarn_comm *comm;  // held
   size_t rank;
@@ -87,12 +90,13 @@ struct tarn_whole {
   // Rank r owns bytes offsets[r] to offsets[r + 1] - 1.
   size_t *offsets;  // ranks + 1
   // The address of each rank's part at |place|. 0: the part is empty, or not
-  // reached (DISTRIBUTED, and another rank's).
+  // reached (DISTRIBUTED, and another rank's; HIERARCHICAL, and another
+  // machine's).
   tarn_addr *parts;  // ranks
   // The address of the first byte at |place|. 0: the memory is empty, or not
-  // contiguous (CHUNKED on a device, DISTRIBUTED).
+  // contiguous (CHUNKED on a device), or not mapped.
   tarn_addr base;
-  // All of it for kernels and tarn_rows; |count| 0: DISTRIBUTED.
+  // All of it for kernels and tarn_rows; |count| 0: it is not mapped.
   tarn_reference reference;
   size_t ends[2];  // 0, size: the offsets of a reference of one chunk
 
@@ -105,6 +109,11 @@ struct tarn_whole {
                     // -1: none
   int fd;           // for the others, until they have it; -1: none
   int *fds;         // ranks: of the others, during the call; -1: none
+
+  // HIERARCHICAL; its arrays and its memory belong to |inner|
+  size_t *machines;          // ranks: the lowest rank of its machine; else NULL
+  tarn_comm *near;           // the ranks of this machine
+  struct tarn_whole *inner;  // chunked, over |near|; NULL: another type
 
   // segments.c
   tarn__whole_segment *segments;  // what each rank has made
@@ -124,6 +133,12 @@ struct tarn_whole {
   // The state that the files for exchanging rows keep between calls, until
   // tarn__exchange_end. Changed in collectives only.
   struct tarn__whole_exchange *exchange;  // NULL: none yet
+
+  // fetch.c: the same for gathers that go on beside the program, over a
+  // communicator of their own.
+  tarn_comm *beside;  // NULL: none yet
+  struct tarn__whole_exchange *exchange_beside;
+  tarn_whole_fetch *fetch;  // the one that is under way; NULL: none
 };
 
 // ---------------------------------------------------------------------------
@@ -150,6 +165,8 @@ typedef enum tarn__whole_call {
   TARN__WHOLE_GATHER = TARN__ROWS_GATHER,
   TARN__WHOLE_SCATTER = TARN__ROWS_SCATTER,
   TARN__WHOLE_SCATTER_ADD = TARN__ROWS_SCATTER_ADD,
+  TARN__WHOLE_GATHER_BEGIN,
+  TARN__WHOLE_GATHER_END,
   TARN__WHOLE_CREATE,
   TARN__WHOLE_TABLE_CREATE,
   TARN__WHOLE_DESTROY,
@@ -238,6 +255,32 @@ static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
 }
 
 // ---------------------------------------------------------------------------
+// hierarchy.c
+// ---------------------------------------------------------------------------
+
+// Finds the machine of each rank. Machines are called by their lowest rank.
+void tarn__hierarchy_find(tarn_whole *whole);
+
+// Whether |rank| is on this machine.
+bool tarn__hierarchy_is_here(const tarn_whole *whole, size_t rank);
+
+// The machine after |machine|; the first one after the last.
+size_t tarn__hierarchy_next(const tarn_whole *whole, size_t machine);
+
+size_t tarn__hierarchy_count(const tarn_whole *whole);
+
+// The offsets of |whole|, in COPIES, as at ranks of |machine|; ranks + 1.
+void tarn__hierarchy_offsets(const tarn_whole *whole, size_t machine,
+                             size_t *out_offsets);
+
+// Sets size and offsets of the inner memory from those of |whole|, which become
+// those of this machine if it is in COPIES.
+void tarn__hierarchy_divide(tarn_whole *whole);
+
+// Sets the addresses of |whole| from those of the inner memory.
+void tarn__hierarchy_refer(tarn_whole *whole);
+
+// ---------------------------------------------------------------------------
 // options.c
 // ---------------------------------------------------------------------------
 
@@ -246,9 +289,10 @@ static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
 typedef struct tarn__whole_order {
   tarn_whole_options options;
   bool on_device;
-  bool mapped;       // CONTINUOUS or CHUNKED
-  bool by_handles;   // CHUNKED on a device without ranges
-  size_t piece;      // what memory is cut at; 1: parts are cut alone
+  bool mapped;      // by some ranks at least: all types but DISTRIBUTED
+  bool by_handles;  // CHUNKED, or what is chunked within a machine, on a device
+                    // without ranges
+  size_t piece;     // what memory is cut at; 1: parts are cut alone
   tarn_dtype dtype;  // as in the wish
   size_t width;
   char kind[96];  // "continuous on sim", "distributed on the host": texts
@@ -309,6 +353,10 @@ tarn_whole_tensor tarn__tensor_of(tarn_whole *whole, tarn_dtype dtype,
 TARN_MUST_CHECK tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
                                                tarn__whole_tensor *out);
 
+// The first row that begins at byte |at| or after it; the number of rows if
+// there is none.
+size_t tarn__tensor_row_from(const tarn__whole_tensor *tensor, size_t at);
+
 // The rows that rank |rank|, which must exist, owns: |*out_count| rows,
 // beginning with |*out_first|.
 void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
@@ -318,9 +366,19 @@ void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
 // exchange.c
 // ---------------------------------------------------------------------------
 
-// Frees |whole->exchange|, if any. Called once, by tarn_whole_destroy, when all
+// Frees |exchange|, which may be NULL. Called by tarn_whole_destroy, when all
 // ranks are in it or the communicator is broken; and with |after_fork| in a
 // child, where only host memory is freed.
-void tarn__exchange_end(tarn_whole *whole, bool after_fork);
+void tarn__exchange_end(struct tarn__whole_exchange *exchange, bool after_fork);
+
+// ---------------------------------------------------------------------------
+// fetch.c
+// ---------------------------------------------------------------------------
+
+// TARN_E_STATE  a gather that was begun has not ended.
+TARN_MUST_CHECK tarn_status tarn__fetch_check(const tarn_whole *whole);
+
+// Frees what gathers beside the program have used. As tarn__exchange_end.
+void tarn__fetch_end(tarn_whole *whole, bool after_fork);
 
 #endif  // TARN_WHOLE_WHOLE_H_

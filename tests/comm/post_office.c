@@ -1,9 +1,12 @@
 #include "post_office.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "awaited.h"
 #include "support/run.h"
 #include "support/threads.h"
 
@@ -12,14 +15,15 @@ typedef struct letter {
   size_t from;
   size_t to;
   uint32_t tag;
+  unsigned late;  // looks for it before it is there
   size_t size;
   unsigned char bytes[];
 } letter;
 
 typedef struct message {
+  tarn_list node;  // among the open ones of all ranks
+  awaited key;
   bool receives;
-  size_t rank;
-  uint32_t tag;
   void *data;
   size_t size;
 } message;
@@ -28,6 +32,7 @@ typedef struct desk {
   size_t rank;
   size_t sent[POST_RANKS];
   size_t open;
+  awaited *first;  // in the order in which they were posted
   bool abandoned;
 } desk;
 
@@ -35,12 +40,21 @@ static struct {
   pthread_mutex_t lock;
   letter *first;
   letter **last;
+  tarn_list open;  // messages, among them those that a failed job gave up
   post_job job;
   size_t desks;  // that were not destroyed
   size_t abandoned;
   size_t posted;
   size_t most_open;
-} office = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  uint64_t chance;
+} office = {.lock = PTHREAD_MUTEX_INITIALIZER, .chance = 1};
+
+// --- messages ---------------------------------------------------------------
+
+static void free_message(message *m) {
+  tarn_list_del(&m->node);
+  free(m);
+}
 
 // --- sending ---------------------------------------------------------------
 
@@ -49,7 +63,7 @@ static const post_fault *fault_of(const desk *d, size_t to, size_t number) {
   bool meant =
       f != NULL && f->from == d->rank && (f->to == to || f->to == SIZE_MAX);
   if (!meant || number < f->number) return NULL;
-  bool one = f->once || f->cuts || f->refuses != TARN_OK;
+  bool one = f->once || f->cuts || f->flips || f->refuses != TARN_OK;
   return number == f->number || !one ? f : NULL;
 }
 
@@ -57,12 +71,16 @@ static tarn_status send(desk *d, size_t to, uint32_t tag, const void *data,
                         size_t size) {
   const post_fault *f = fault_of(d, to, d->sent[to]++);
   if (f != NULL && f->refuses != TARN_OK) return f->refuses;
-  if (f != NULL && !f->cuts) return TARN_OK;
-  if (f != NULL) size--;
+  if (f != NULL && !f->cuts && !f->flips) return TARN_OK;
+  if (f != NULL && f->cuts) size--;
   letter *l = malloc(sizeof *l + size);
-  expect(l != NULL);
+  if (l == NULL) abort();
   *l = (letter){.from = d->rank, .to = to, .tag = tag, .size = size};
+  if (office.job.late > 0) {
+    l->late = (unsigned)(next_random(&office.chance) % (office.job.late + 1));
+  }
   memcpy(l->bytes, data, size);
+  if (f != NULL && f->flips) l->bytes[size / 2] ^= 8;
   *office.last = l;
   office.last = &l->next;
   return TARN_OK;
@@ -74,14 +92,19 @@ static tarn_status post(void *self, tarn_comm_way way, size_t rank,
   desk *d = self;
   tarn_status status = TARN_OK;
   message *m = malloc(sizeof *m);
-  expect(m != NULL);
+  if (m == NULL) abort();
   expect(size > 0 && tag < TARN_COMM_TAGS);
-  *m = (message){way == TARN_COMM_RECEIVE, rank, tag, data, size};
+  *m = (message){.receives = way == TARN_COMM_RECEIVE,
+                 .key = {.rank = rank, .tag = tag},
+                 .data = data,
+                 .size = size};
   pthread_mutex_lock(&office.lock);
   if (!m->receives) status = send(d, rank, tag, data, size);
+  if (m->receives) awaited_add(&d->first, &m->key);
   office.posted++;
   d->open += status == TARN_OK ? 1 : 0;
   if (d->open > office.most_open) office.most_open = d->open;
+  if (status == TARN_OK) tarn_list_add_tail(&office.open, &m->node);
   pthread_mutex_unlock(&office.lock);
   if (status == TARN_OK) {
     *out_message = m;
@@ -96,9 +119,13 @@ static tarn_status post(void *self, tarn_comm_way way, size_t rank,
 static letter *take_letter(const desk *d, const message *m) {
   for (letter **at = &office.first; *at != NULL; at = &(*at)->next) {
     letter *l = *at;
-    bool fits = l->to == d->rank && l->tag == m->tag &&
-                (m->rank == TARN_COMM_ANY || m->rank == l->from);
+    bool fits = l->to == d->rank && l->tag == m->key.tag &&
+                (m->key.rank == TARN_COMM_ANY || m->key.rank == l->from);
     if (!fits) continue;
+    if (l->late > 0) {
+      l->late--;
+      return NULL;
+    }
     *at = l->next;
     if (l->next == NULL) office.last = at;
     return l;
@@ -107,10 +134,12 @@ static letter *take_letter(const desk *d, const message *m) {
 }
 
 // Whether it is done.
-static bool look(const desk *d, const message *m, tarn_status *status) {
+static bool look(desk *d, const message *m, tarn_status *status) {
   if (!m->receives) return true;
+  if (!awaited_is_first(d->first, &m->key)) return false;
   letter *l = take_letter(d, m);
   if (l == NULL) return false;
+  awaited_remove(&d->first, &m->key);
   if (l->size == m->size) {
     memcpy(m->data, l->bytes, l->size);
   } else {
@@ -123,10 +152,11 @@ static bool look(const desk *d, const message *m, tarn_status *status) {
 static tarn_status test(void *self, void **messages, size_t count) {
   desk *d = self;
   tarn_status status = TARN_OK;
+  if (office.job.look_us > 0) usleep(office.job.look_us);
   pthread_mutex_lock(&office.lock);
   for (size_t i = 0; i < count; i++) {
     if (messages[i] == NULL || !look(d, messages[i], &status)) continue;
-    free(messages[i]);
+    free_message(messages[i]);
     messages[i] = NULL;
     d->open--;
   }
@@ -137,8 +167,11 @@ static tarn_status test(void *self, void **messages, size_t count) {
 static bool cancel(void *self, void *given) {
   desk *d = self;
   expect(((message *)given)->receives);
+  pthread_mutex_lock(&office.lock);
+  awaited_remove(&d->first, &((message *)given)->key);
   d->open--;
-  free(given);
+  free_message(given);
+  pthread_mutex_unlock(&office.lock);
   return true;
 }
 
@@ -146,6 +179,11 @@ static void abandon(void *self) {
   desk *d = self;
   expect(!d->abandoned);
   d->abandoned = true;
+}
+
+static void describe(void *self, char *out, size_t out_size) {
+  (void)self;
+  snprintf(out, out_size, "the post");
 }
 
 static void destroy(void *self) {
@@ -164,25 +202,44 @@ static const tarn_comm_ops ops = {.struct_size = sizeof ops,
                                   .post = post,
                                   .test = test,
                                   .cancel = cancel,
-                                  .abandon = abandon};
+                                  .abandon = abandon,
+                                  .describe = describe};
 
 // --- a job -----------------------------------------------------------------
 
 static void *work(void *number) {
   tarn_comm *comm = NULL;
   desk *d = calloc(1, sizeof *d);
-  expect(d != NULL);
+  if (d == NULL) abort();
   d->rank = (size_t)(uintptr_t)number - 1;
   uint64_t ms = office.job.timeout_ms;
-  expect(tarn_comm_create(&ops, d, d->rank, office.job.ranks,
+  tarn_comm_ops own = ops;
+  own.flags = office.job.flags;
+  expect(tarn_comm_create(&own, d, d->rank, office.job.ranks,
                           ms != 0 ? ms : 20000, &comm) == TARN_OK);
   office.job.run(comm, office.job.context);
   expect(tarn_comm_destroy(comm) == TARN_OK);
   return NULL;
 }
 
+// What was sent and nobody took, and what a failed job gave up.
+static void clear_up(void) {
+  while (office.first != NULL) {
+    letter *l = office.first;
+    office.first = l->next;
+    free(l);
+  }
+  tarn_list *next = office.open.next;
+  while (next != &office.open) {
+    message *m = tarn_list_entry(next, message, node);
+    next = next->next;
+    free(m);
+  }
+}
+
 void post_run(const post_job *job, bool abandons) {
   office.job = *job;
+  tarn_list_init(&office.open);
   office.last = &office.first;
   office.desks = job->ranks;
   office.abandoned = office.posted = office.most_open = 0;
@@ -190,11 +247,7 @@ void post_run(const post_job *job, bool abandons) {
   assert_as_expected();
   ck_assert_uint_eq(office.desks, 0);
   ck_assert(abandons == (office.abandoned > 0));
-  while (office.first != NULL) {
-    letter *l = office.first;
-    office.first = l->next;
-    free(l);
-  }
+  clear_up();
 }
 
 size_t post_count(void) {

@@ -16,6 +16,7 @@ typedef struct post_fault {
   size_t number;        // ... from this one on, counted from 0, are lost
   bool once;            // this one alone
   bool cuts;            // this one comes, with a byte less
+  bool flips;           // this one comes, with a bit that is wrong
   tarn_status refuses;  // this one is not taken
 } post_fault;
 
@@ -28,6 +29,9 @@ typedef struct post_job {
   post_rank *run;
   void *context;
   const post_fault *fault;  // NULL: none
+  unsigned late;     // looks for a message, up to so many, before it is there
+  unsigned look_us;  // that a look for messages takes besides
+  uint32_t flags;    // of the engine
 } post_job;
 
 // Runs the job: all ranks have a communicator, and destroy it. Asserts that no

@@ -11,10 +11,10 @@
 # folder in its #include is looked for beside the includer.
 #
 #        floor 5         layout
-#        floor 4         model
+#        floor 4   model      table
 #        floor 3   synced     whole
 #        floor 2          pool
-#        floor 1  trace  plan  device  comm
+#        floor 1  trace  plan  device  comm  format
 #        floor 0          base
 set -eu
 
@@ -46,6 +46,7 @@ include/tarn/synced.h      base,device,pool                    -
 include/tarn/traffic.h     synced                              -
 include/tarn/comm.h        base                                -
 include/tarn/whole.h       base,comm,device                    -
+include/tarn/table.h      base,whole                          -
 include/tarn/safetensors.h base                                -
 include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
@@ -58,11 +59,13 @@ src/base/                  base                                base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
+src/format/                base,safetensors                    base,format
 src/pool/                  account,alloc,arena,base,capture,device,misuse,plan,pool,range,share,sleep,snapshot,strategy,trace,trace_build,trace_write  base,device/memory.h,plan/quick.h,pool
 src/synced/                alloc,base,device,pool,synced,traffic     base,synced
 src/comm/                  base,comm                           base,comm
 src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
+src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload
@@ -77,6 +80,7 @@ tool/conform_report.       users                               conform,kit
 examples/                  users                               nets
 examples/own_device.c      users,device_abi                    -
 examples/nets/             -                                   -
+examples/nets/hold.h        users                               -
 examples/nets/meter.h      users                               -
 examples/nets/net.h        users                               -
 examples/nets/picture.h    users                               -

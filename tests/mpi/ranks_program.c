@@ -4,6 +4,8 @@
 //   all      every collective, in this communicator and in parts of it
 //   silent   rank 1 stops for ever before a barrier
 //   killed   rank 1 is killed before a barrier
+//   near     every collective among the ranks of a machine; says how many
+//   ended    as killed, when the others wait; says how soon they were told
 //   cut      barriers and broadcasts until one fails; says "begun" before
 #include <signal.h>
 #include <stdbool.h>
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tarn/comm.h"
@@ -146,6 +149,22 @@ static void try_parts(tarn_comm *comm) {
   must(tarn_comm_destroy(part), "destroy");
 }
 
+// --- machines --------------------------------------------------------------
+
+static int work_near(tarn_comm *comm) {
+  tarn_comm *near = NULL;
+  must(tarn_comm_split_by_machine(comm, &near), "split by machine");
+  try_collectives(near);
+  printf("rank %zu: %zu of %zu by %s, %zu machines\n", tarn_comm_rank(comm),
+         tarn_comm_rank(near), tarn_comm_size(near), tarn_comm_kind(near),
+         tarn_comm_machines(comm));
+  fflush(stdout);
+  must(tarn_comm_destroy(near), "destroy");
+  try_collectives(comm);
+  must(tarn_comm_destroy(comm), "destroy");
+  return EXIT_SUCCESS;
+}
+
 // --- failures --------------------------------------------------------------
 
 static int tell_loss(tarn_comm *comm, tarn_status status) {
@@ -156,6 +175,20 @@ static int tell_loss(tarn_comm *comm, tarn_status status) {
   expect(tarn_comm_barrier(comm) == status, "it stays lost");
   must(tarn_comm_destroy(comm), "destroy");
   return 3;
+}
+
+// Whole seconds are enough for a test.
+static int see_end(tarn_comm *comm) {
+  must(tarn_comm_barrier(comm), "barrier");
+  if (tarn_comm_rank(comm) == 1) {
+    sleep(1);
+    (void)raise(SIGKILL);
+  }
+  time_t begin = time(NULL);
+  tarn_status status = tarn_comm_barrier(comm);
+  bool soon = time(NULL) - begin <= 3;
+  printf("rank %zu: told %s\n", tarn_comm_rank(comm), soon ? "soon" : "late");
+  return tell_loss(comm, status);
 }
 
 static int lose(tarn_comm *comm, int signal) {
@@ -186,6 +219,8 @@ int main(int argc, char **argv) {
   if (strcmp(what, "silent") == 0) return lose(comm, SIGSTOP);
   if (strcmp(what, "killed") == 0) return lose(comm, SIGKILL);
   if (strcmp(what, "cut") == 0) return go_on(comm);
+  if (strcmp(what, "near") == 0) return work_near(comm);
+  if (strcmp(what, "ended") == 0) return see_end(comm);
   try_collectives(comm);
   try_parts(comm);
   must(tarn_comm_barrier(comm), "barrier");

@@ -206,7 +206,9 @@ TEST(one_takes_and_another_frees) {
   pthread_join(consumer, NULL);
   check_end();
   ck_assert_uint_eq(at.pool->threads.count, 1);
-  ck_assert_uint_ge(planned, loader.blocks / 4);
+  // Nearly all on a quiet machine; on a busy one frees come late, and steps are
+  // learned anew.
+  ck_assert_uint_ge(planned, loader.blocks / 16);
 }
 
 // --- at the same time --------------------------------------------------------

@@ -149,5 +149,7 @@ TEST(types_have_names) {
   ck_assert_str_eq(tarn_whole_type_name(TARN_WHOLE_CHUNKED), "chunked");
   ck_assert_str_eq(tarn_whole_type_name(TARN_WHOLE_DISTRIBUTED), "distributed");
   ck_assert_ptr_null(tarn_whole_type_name((tarn_whole_type)0));
-  ck_assert_ptr_null(tarn_whole_type_name((tarn_whole_type)4));
+  ck_assert_str_eq(tarn_whole_type_name(TARN_WHOLE_HIERARCHICAL),
+                   "hierarchical");
+  ck_assert_ptr_null(tarn_whole_type_name((tarn_whole_type)5));
 }

@@ -336,20 +336,21 @@ WHOLE_TEST(accesses, 2, "an access", gather_into_an_access)
 
 // --- what other ranks have written -----------------------------------------
 
-// What an owner does with a list, between meetings.
-static tarn__whole_pass serve_as(scene *c, action a,
-                                 tarn__whole_rows_order *order) {
+// What an owner does with a list.
+static tarn__whole_course serve_as(scene *c, action a,
+                                   tarn__whole_rows_order *order) {
   static const tarn__rows_action actions[] = {
       [GATHER] = TARN__ROWS_GATHER, [SCATTER] = TARN__ROWS_SCATTER};
   *order = (tarn__whole_rows_order){.action = actions[a]};
   MUST_BE(tarn__tensor_check(&c->tensor, &order->table), TARN_OK);
-  return (tarn__whole_pass){.whole = c->whole,
-                            .kept = c->whole->exchange,
-                            .order = order,
-                            .width = WIDTH,
-                            .dtype = TARN_DTYPE_F32,
-                            .row_bytes = WIDTH * sizeof(float)};
+  return (tarn__whole_course){.whole = c->whole,
+                              .kept = c->whole->exchange,
+                              .order = order,
+                              .dtype = TARN_DTYPE_F32};
 }
+
+static const tarn__whole_span all_elements = {
+    .width = WIDTH, .row_bytes = WIDTH * sizeof(float)};
 
 // Lists are in memory that others write: no row beyond the part is touched.
 static void read_a_hostile_list(void) {
@@ -358,14 +359,18 @@ static void read_a_hostile_list(void) {
   tarn__whole_rows_order order;
   scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
   play(&c, GATHER);
-  tarn__whole_pass pass = serve_as(&c, GATHER, &order);
-  MUST_BE(tarn__pass_owned(&pass, 1 - my.rank, list, 2, staged[0]),
+  tarn__whole_course course = serve_as(&c, GATHER, &order);
+  MUST_BE(tarn__move_owned(&course, &all_elements, my.rank, 1 - my.rank, list,
+                           2, staged[0]),
           TARN_E_CORRUPT);
   MUST_SAY("row 40 of the 40");
   list[1] = -1;
-  MUST_BE(tarn__pass_owned(&pass, 1 - my.rank, list, 2, staged[0]),
+  MUST_BE(tarn__move_owned(&course, &all_elements, my.rank, 1 - my.rank, list,
+                           2, staged[0]),
           TARN_E_CORRUPT);
-  MUST_BE(tarn__pass_owned(&pass, 1 - my.rank, list, 1, staged[0]), TARN_OK);
+  MUST_BE(tarn__move_owned(&course, &all_elements, my.rank, 1 - my.rank, list,
+                           1, staged[0]),
+          TARN_OK);
   must_be_equal(staged[0], c.model, WIDTH * sizeof(float));
   strike_scene(&c);
 }
@@ -393,9 +398,11 @@ static void read_a_flickering_list(void) {
   play(&c, GATHER);
   MUST(pthread_create(&other, NULL, flicker, NULL) == 0);
   for (size_t i = 0; i < TIMES; i++) {
-    tarn__whole_pass pass = serve_as(&c, i % 2 == 0 ? GATHER : SCATTER, &order);
-    tarn_status status = tarn__pass_owned(&pass, 1 - my.rank, flickering,
-                                          HOSTILE, (unsigned char *)staged);
+    tarn__whole_course course =
+        serve_as(&c, i % 2 == 0 ? GATHER : SCATTER, &order);
+    tarn_status status =
+        tarn__move_owned(&course, &all_elements, my.rank, 1 - my.rank,
+                         flickering, HOSTILE, (unsigned char *)staged);
     MUST(status == TARN_OK || status == TARN_E_CORRUPT);
   }
   atomic_store(&is_over, true);
@@ -407,72 +414,6 @@ TEST(hostile_lists) {
   run_ranks(1, "a hostile list", read_a_hostile_list);
   run_ranks(1, "a flickering list", read_a_flickering_list);
 }
-
-// --- how long others wait --------------------------------------------------
-
-static size_t meetings;
-
-static tarn_status count_meeting(void *self, const void *data, size_t size,
-                                 void *out) {
-  meetings++;
-  return tarn_comm_allgather(self, data, size, out);
-}
-
-static tarn_status pass_on(void *self, int fd, int *out_fds) {
-  return tarn_comm_share(self, fd, out_fds);
-}
-
-static tarn_comm *count_meetings_of(tarn_comm *inner) {
-  static tarn_comm_ops ops;
-  tarn_comm *outer = NULL;
-  ops = wrapped_comm_ops;
-  ops.allgather = count_meeting;
-  ops.share = pass_on;
-  MUST_BE(tarn_comm_create(&ops, inner, my.rank, my.ranks, 60000, &outer),
-          TARN_OK);
-  return outer;
-}
-
-static size_t meetings_of_own_rows(const scene *c, size_t count) {
-  dense d = {.count = count, .stride = c->s->width * sizeof(float)};
-  d.rows = calloc(count, d.stride);
-  d.indices = calloc(count, sizeof *d.indices);
-  MUST(d.rows != NULL && d.indices != NULL);
-  tarn_whole_rows rows = request_of(c, &d, (tarn_addr)(uintptr_t)d.rows,
-                                    (tarn_addr)(uintptr_t)d.indices);
-  if (my.rank != 0) rows.index_count = 0;
-  meetings = 0;
-  MUST_BE(tarn_whole_gather(&c->tensor, &rows, NULL), TARN_OK);
-  for (size_t i = 0; my.rank == 0 && i < count; i++)
-    must_be_equal(d.rows + i * d.stride, c->model, d.stride);
-  free_dense(&d);
-  return meetings;
-}
-
-// Who moves many rows of its own meets the others all the same, so that they
-// know it from one that has stopped.
-static void move_many_own_rows(void) {
-  enum { MANY = 3000, PER_ROUND = 4 << 20 };
-  static const shape large = {.text = "large",
-                              .table = TARN_DTYPE_F32,
-                              .dense = TARN_DTYPE_F32,
-                              .index = TARN_DTYPE_I64,
-                              .rows = 4,
-                              .width = 2048};
-  tarn_comm *inner = my.comm;
-  my.comm = count_meetings_of(inner);
-  scene c = {.s = &large, .place = TARN_HOST, .at = TARN_HOST};
-  raise_scene(&c, TARN_WHOLE_DISTRIBUTED);
-  (void)meetings_of_own_rows(&c, 1);
-  size_t few = meetings_of_own_rows(&c, 1);
-  size_t many = meetings_of_own_rows(&c, MANY);
-  MUST(many >= few + sizeof(float) * 2048 * MANY / PER_ROUND);
-  strike_scene(&c);
-  MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
-  my.comm = inner;
-}
-
-WHOLE_TEST(many_own_rows, 2, "many own rows", move_many_own_rows)
 
 // --- forks -----------------------------------------------------------------
 

@@ -1,0 +1,90 @@
+// The checksum of messages: against sums that are known, and each way to it
+// against the other.
+#include "base/crc32c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/run.h"
+
+// Of RFC 3720, and of the nine digits.
+TEST(sums_are_those_of_the_standard) {
+  unsigned char bytes[32];
+  ck_assert_uint_eq(tarn__crc32c(0, "123456789", 9), 0xe3069283);
+  memset(bytes, 0, sizeof bytes);
+  ck_assert_uint_eq(tarn__crc32c(0, bytes, sizeof bytes), 0x8a9136aa);
+  memset(bytes, 0xff, sizeof bytes);
+  ck_assert_uint_eq(tarn__crc32c(0, bytes, sizeof bytes), 0x62a8ab43);
+  for (unsigned i = 0; i < sizeof bytes; i++)
+    bytes[i] = (unsigned char)i;
+  ck_assert_uint_eq(tarn__crc32c(0, bytes, sizeof bytes), 0x46dd794e);
+}
+
+TEST(both_ways_and_all_cuts_are_the_same) {
+  unsigned char bytes[75];
+  for (size_t i = 0; i < sizeof bytes; i++)
+    bytes[i] = (unsigned char)(i * 37 + 11);
+  for (size_t size = 0; size <= sizeof bytes; size++) {
+    uint32_t all = tarn__crc32c(0, bytes, size);
+    ck_assert_uint_eq(tarn__crc32c_by_table(0, bytes, size), all);
+    for (size_t cut = 0; cut <= size; cut++) {
+      uint32_t first = tarn__crc32c(0, bytes, cut);
+      ck_assert_uint_eq(tarn__crc32c(first, bytes + cut, size - cut), all);
+    }
+  }
+}
+
+static unsigned char *make_bytes(size_t size) {
+  unsigned char *bytes = malloc(size);
+  uint32_t random = 1;
+  require(bytes != NULL);
+  for (size_t i = 0; i < size; i++) {
+    random = random * 1664525 + 1013904223;
+    bytes[i] = (unsigned char)(random >> 24);
+  }
+  return bytes;
+}
+
+// Where many bytes are summed at once, in all sizes around those steps.
+TEST(large_data_has_the_sum_of_the_table) {
+  enum { MOST = (1 << 20) + 9000 };
+  static const size_t bases[] = {3072,   6144,   24576,  27648,
+                                 104856, 132504, 209712, 1 << 20};
+  unsigned char *bytes = make_bytes(MOST);
+  for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+    for (size_t size = bases[i] - 10; size < bases[i] + 10; size++) {
+      const unsigned char *from = bytes + size % 16;
+      require(tarn__crc32c(7, from, size) ==
+              tarn__crc32c_by_table(7, from, size));
+    }
+  }
+  free(bytes);
+}
+
+TEST(sums_of_two_parts_become_one) {
+  enum { SIZE = 5000 };
+  unsigned char *bytes = make_bytes(SIZE);
+  uint32_t all = tarn__crc32c(0, bytes, SIZE);
+  for (size_t cut = 0; cut <= SIZE; cut++) {
+    uint32_t first = tarn__crc32c(0, bytes, cut);
+    uint32_t second = tarn__crc32c(0, bytes + cut, SIZE - cut);
+    require(tarn__crc32c_combine(first, second, SIZE - cut) == all);
+  }
+  free(bytes);
+}
+
+// Of more data than there is memory: in whichever order parts are joined.
+TEST(sums_of_very_large_parts_become_one) {
+  const uint32_t a = tarn__crc32c(0, "first", 5);
+  const uint32_t b = tarn__crc32c(0, "second", 6);
+  const uint32_t c = tarn__crc32c(0, "third", 5);
+  for (int i = 0; i < 62; i++) {
+    size_t of_b = (size_t)1 << i;
+    size_t of_c = ((size_t)1 << 62) - of_b + 3;
+    uint32_t left = tarn__crc32c_combine(a, b, of_b);
+    uint32_t right = tarn__crc32c_combine(b, c, of_c);
+    ck_assert_uint_eq(tarn__crc32c_combine(left, c, of_c),
+                      tarn__crc32c_combine(a, right, of_b + of_c));
+    ck_assert_uint_eq(tarn__crc32c_combine(a, 0, 0), a);
+  }
+}
