@@ -4,7 +4,9 @@
 //                └──────► mpirun ─► ranks of Open MPI
 //
 // No device is open before the ranks exist. The first rank sends its results to
-// the tool; the kernel ends the ranks that outlive it.
+// the tool; the kernel ends the ranks that outlive it. Where a launcher has
+// started the ranks, each of them measures in the tool's own process: MPI is
+// not begun anew in a child.
 #include "whole_bench.h"
 
 #include <errno.h>
@@ -20,9 +22,10 @@
 #include "kit/tool.h"
 #include "whole_scene.h"
 
-// Longer than any op takes on a machine that does other things as well, and
-// than the first rank waits for MPI while the others wait for it.
-enum { TIMEOUT_MS = 2 * WHOLE_PEER_WAIT_MS };
+_Static_assert(
+    (int)WHOLE_TIMEOUT_MS >= 2 * WHOLE_PEER_WAIT_MS,
+    "longer than any op takes on a machine that does other things as "
+    "well, and than the first rank waits for MPI while others wait for it");
 
 // ---------------------------------------------------------------------------
 // A rank
@@ -37,7 +40,7 @@ static void measure_kinds(whole_scene *s, whole_result *out) {
 
 static bool join(whole_scene *s, tarn_rendezvous *rendezvous) {
   tarn_comm_options options = {.struct_size = sizeof options,
-                               .timeout_ms = TIMEOUT_MS};
+                               .timeout_ms = WHOLE_TIMEOUT_MS};
   bool joined =
       whole_did(s, tarn_comm_join(rendezvous, s->rank, &options, &s->comm));
   tarn_rendezvous_destroy(rendezvous);
@@ -54,15 +57,20 @@ static void start_take(whole_scene *s, whole_result *out) {
   }
 }
 
-static void be_rank(whole_scene *s, tarn_rendezvous *rendezvous,
-                    whole_result *out) {
-  bool opened = join(s, rendezvous) && whole_scene_open(s);
+static void measure_as_rank(whole_scene *s, whole_result *out) {
+  bool opened = s->comm != NULL && whole_scene_open(s);
   if (opened) start_take(s, out);
   if (opened) measure_kinds(s, out);
   if (!opened || s->is_broken)
     snprintf(out->failed, sizeof out->failed, "%s", s->why);
   whole_take_stop(s->take);
   whole_scene_close(s);
+}
+
+static void be_rank(whole_scene *s, tarn_rendezvous *rendezvous,
+                    whole_result *out) {
+  (void)join(s, rendezvous);
+  measure_as_rank(s, out);
   (void)tarn_comm_destroy(s->comm);
 }
 
@@ -137,10 +145,23 @@ double whole_memcpy_gbs(const whole_result *result) {
   return count > 0 ? sum / (double)count : NAN;
 }
 
+// MPI within MPI does not run.
+static void measure_here(const whole_bench *bench, whole_result *out) {
+  whole_scene s = {
+      .bench = bench, .comm = bench->comm, .rank = tarn_comm_rank(bench->comm)};
+  snprintf(out->mpi_skipped, sizeof out->mpi_skipped,
+           "these ranks are a launcher's");
+  measure_as_rank(&s, out);
+}
+
 bool whole_bench_run(const whole_bench *bench, whole_result *out, char *why) {
   whole_bench what = *bench;
-  if (!child_run(measure_all, &what, (child_limits){0}, out, sizeof *out, why))
+  if (bench->comm != NULL) {
+    measure_here(bench, out);
+  } else if (!child_run(measure_all, &what, (child_limits){0}, out, sizeof *out,
+                        why)) {
     return false;
+  }
   snprintf(why, CHILD_TEXT_SIZE, "%s", out->failed);
   return out->failed[0] == '\0' || out->count > 0;
 }

@@ -46,6 +46,8 @@ typedef struct whole_bench {
   const char *device;  // "cpu", "sim:1"; without a number each rank opens that
                        // of its own number, or else 0
   size_t ranks;
+  tarn_comm *comm;     // of a launcher's ranks, which are |ranks|; NULL: they
+                       // are started for it
   size_t table_bytes;  // of each whole; a multiple of each of |row_bytes|, at
                        // least the largest of them for each rank
   size_t batch_bytes;  // of rows that a rank moves at a time
@@ -119,8 +121,12 @@ typedef struct whole_result {
 // Bytes of a block: the largest of the rows, which all others divide.
 size_t whole_granularity(const whole_bench *bench);
 
-// Measures, in processes of its own. False if there are no figures at all:
-// |why|, CHILD_TEXT_SIZE bytes, says what became of it.
+// How long ranks wait for each other.
+enum { WHOLE_TIMEOUT_MS = 240000 };
+
+// Measures: in processes of its own, or, where a launcher has started the
+// ranks, in each of those, which all call it. False if there are no figures at
+// all: |why|, CHILD_TEXT_SIZE bytes, says what became of it.
 bool whole_bench_run(const whole_bench *bench, whole_result *out, char *why);
 
 // The mean of WHOLE_MEMCPY over its kinds; NaN: none was measured.

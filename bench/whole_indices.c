@@ -39,6 +39,19 @@ void whole_draw_zipf(int64_t *out, size_t count, size_t rows, uint64_t seed) {
   }
 }
 
+// The distribution whose density is 1 / x^exponent there: a power of it is
+// uniform.
+void whole_draw_power(int64_t *out, size_t count, size_t rows, double exponent,
+                      uint64_t seed) {
+  double power = 1 - exponent;
+  double all = pow((double)rows + 1, power) - 1;
+  for (size_t i = 0; i < count; i++) {
+    double u = (double)(next_random(&seed) >> 11) * 0x1p-53;
+    uint64_t rank = (uint64_t)(pow(1 + u * all, 1 / power) - 1);
+    out[i] = place_of(rank < rows ? rank : rows - 1, rows);
+  }
+}
+
 void whole_draw_different(int64_t *out, size_t count, size_t rows,
                           uint64_t seed) {
   uint64_t first = next_random(&seed) % rows;

@@ -18,6 +18,10 @@ void whole_draw_uniform(int64_t *out, size_t count, size_t rows, uint64_t seed);
 // order.
 void whole_draw_zipf(int64_t *out, size_t count, size_t rows, uint64_t seed);
 
+// The same with another exponent, which is not 1.
+void whole_draw_power(int64_t *out, size_t count, size_t rows, double exponent,
+                      uint64_t seed);
+
 // |count| different numbers, all below |rows|, which must be as many at least.
 void whole_draw_different(int64_t *out, size_t count, size_t rows,
                           uint64_t seed);

@@ -8,8 +8,7 @@
 // Each line of stdin is a pass, "OP ROW SEED", and is answered by one of
 // stdout:
 //   mpi_window      MPI_Win_allocate_shared, a memcpy for each row
-//   mpi_alltoallv   indices to the owners, which gather; rows back by
-//                   MPI_Alltoallv, and each to its place
+//   mpi_alltoallv   as alltoallv.h says
 // Between passes ranks sleep: MPI's own waiting would take the processors.
 #include <mpi.h>
 #include <stdatomic.h>
@@ -18,11 +17,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "alltoallv.h"
 #include "kit/stopwatch.h"
+#include "mpi_memory.h"
 #include "whole_indices.h"
 
-// As whole_bench.h has it.
-enum { RANKS_MOST = 64, LINE_SIZE = 256 };
+enum { RANKS_MOST = ALLTOALLV_RANKS_MOST, LINE_SIZE = 256 };
 
 // The message of the first rank to the others.
 typedef struct order {
@@ -47,28 +47,8 @@ typedef struct scene {
 
   unsigned char *dense;
   int64_t *indices;
-  // For alltoallv: indices by owner, their origin, the indices that others ask
-  // for, and rows in transit.
-  int64_t *asked;
-  uint32_t *places;
-  int64_t *wanted;
-  size_t wanted_size;
-  unsigned char *sent;
-  size_t sent_size;
-  unsigned char *received;
+  alltoallv *alltoallv;
 } scene;
-
-// MPI ends all ranks on an error; so does this.
-static void *array(size_t size) {
-  void *bytes = malloc(size);
-  if (bytes == NULL) {
-    fprintf(stderr, "no %zu bytes of memory\n", size);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(EXIT_FAILURE);
-  }
-  memset(bytes, 1, size);
-  return bytes;
-}
 
 // ---------------------------------------------------------------------------
 // The window
@@ -94,68 +74,15 @@ static void gather_window(scene *s, size_t row, size_t count) {
 // Alltoallv
 // ---------------------------------------------------------------------------
 
-// Counts of what goes to and comes from each rank, and where it begins.
-typedef struct traffic {
-  int out[RANKS_MOST];
-  int out_at[RANKS_MOST];
-  int in[RANKS_MOST];
-  int in_at[RANKS_MOST];
-} traffic;
-
-static int offsets_of(const int *counts, int *out, int ranks) {
-  int sum = 0;
-  for (int r = 0; r < ranks; r++) {
-    out[r] = sum;
-    sum += counts[r];
-  }
-  return sum;
-}
-
-// By owner, in the order in which they were.
-static void sort_by_owner(scene *s, size_t part_rows, size_t count,
-                          traffic *t) {
-  int next[RANKS_MOST];
-  for (size_t i = 0; i < count; i++)
-    t->out[(size_t)s->indices[i] / part_rows]++;
-  (void)offsets_of(t->out, t->out_at, s->ranks);
-  memcpy(next, t->out_at, sizeof next);
-  for (size_t i = 0; i < count; i++) {
-    int at = next[(size_t)s->indices[i] / part_rows]++;
-    s->asked[at] = s->indices[i];
-    s->places[at] = (uint32_t)i;
-  }
-}
-
-static void *grow(void *old, size_t *size, size_t needed) {
-  if (needed <= *size) return old;
-  free(old);
-  *size = needed;
-  return array(needed);
-}
-
-static void gather_for_others(scene *s, size_t row, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    memcpy(s->sent + i * row, s->table + (size_t)s->wanted[i] * row, row);
-}
-
 static void gather_alltoallv(scene *s, size_t row, size_t count) {
-  traffic t = {0};
-  MPI_Datatype rows;
-  sort_by_owner(s, s->part_bytes / row, count, &t);
-  MPI_Alltoall(t.out, 1, MPI_INT, t.in, 1, MPI_INT, MPI_COMM_WORLD);
-  size_t all = (size_t)offsets_of(t.in, t.in_at, s->ranks);
-  s->wanted = grow(s->wanted, &s->wanted_size, all * sizeof *s->wanted);
-  s->sent = grow(s->sent, &s->sent_size, all * row);
-  MPI_Alltoallv(s->asked, t.out, t.out_at, MPI_INT64_T, s->wanted, t.in,
-                t.in_at, MPI_INT64_T, MPI_COMM_WORLD);
-  gather_for_others(s, row, all);
-  MPI_Type_contiguous((int)row, MPI_BYTE, &rows);
-  MPI_Type_commit(&rows);
-  MPI_Alltoallv(s->sent, t.in, t.in_at, rows, s->received, t.out, t.out_at,
-                rows, MPI_COMM_WORLD);
-  MPI_Type_free(&rows);
-  for (size_t i = 0; i < count; i++)
-    memcpy(s->dense + s->places[i] * row, s->received + i * row, row);
+  const alltoallv_rows rows = {
+      .part = s->table + (size_t)s->rank * s->part_bytes,
+      .part_rows = s->part_bytes / row,
+      .row_bytes = row,
+      .indices = s->indices,
+      .count = count,
+      .dense = s->dense};
+  tarn_bench_alltoallv.gather(s->alltoallv, &rows);
 }
 
 // ---------------------------------------------------------------------------
@@ -261,23 +188,18 @@ static void make(scene *s) {
   s->order = (order *)(void *)share(s->rank == 0 ? sizeof(order) : 0,
                                     &s->order_window);
   s->table = share(s->part_bytes, &s->window);
-  s->dense = array(s->batch_bytes);
-  s->received = array(s->batch_bytes);
-  s->indices = array(most * sizeof *s->indices);
-  s->asked = array(most * sizeof *s->asked);
-  s->places = array(most * sizeof *s->places);
+  s->dense = mpi_array(s->batch_bytes);
+  s->indices = mpi_array(most * sizeof *s->indices);
+  s->alltoallv =
+      tarn_bench_alltoallv.make(most, s->batch_bytes, sizeof *s->indices);
   if (s->rank == 0) memset((void *)s->order, 0, sizeof *s->order);
   fill(s);
 }
 
 static void unmake(scene *s) {
-  free(s->places);
-  free(s->asked);
+  tarn_bench_alltoallv.unmake(s->alltoallv);
   free(s->indices);
-  free(s->received);
   free(s->dense);
-  free(s->sent);
-  free(s->wanted);
   MPI_Win_free(&s->window);
   MPI_Win_free(&s->order_window);
 }

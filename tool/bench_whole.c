@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "bench.h"
+#include "bench/place.h"
 #include "bench_each.h"
+#include "bench_footprint.h"
+#include "bench_hosts.h"
 #include "bench_whole_report.h"
 #include "kit/format.h"
 #include "kit/memory.h"
@@ -26,7 +29,10 @@ static const char help[] =
     "before\n"
     "and after.\n"
     "\n"
-    "  -n, --ranks N    processes, 1 to 64 (default: 2)\n"
+    "  -n, --ranks N    processes, 1 to 64 (default: 2). Under mpirun, srun "
+    "or\n"
+    "                   'tarn run' its ranks are the processes, and the first\n"
+    "                   one prints\n"
     "  --device NAME    which, any number of times or with commas between "
     "them\n"
     "                   (default: cpu,sim; sim is a device for tests)\n"
@@ -43,6 +49,20 @@ static const char help[] =
     "  --zipf           gather by indices after Zipf's law as well\n"
     "  --no-mpi         leave Open MPI out\n"
     "  --no-numpy       leave NumPy out\n"
+    "  --hosts          instead of all that: distributed tables over several\n"
+    "                   machines, beside the link between them and a gather "
+    "by\n"
+    "                   MPI_Alltoallv. To be started as ranks on several "
+    "machines:\n"
+    "                   mpirun --host A,B tarn bench whole --hosts\n"
+    "  --interface NAME of the network between them (default: the first that "
+    "two\n"
+    "                   machines have in common)\n"
+    "  --footprint      instead of all that: what ranks, a table and gathers "
+    "take\n"
+    "                   of each rank, in messages and memory. To be started as "
+    "ranks:\n"
+    "                   tarn run -n 4 -- tarn bench whole --footprint\n"
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
@@ -53,19 +73,23 @@ static const char help[] =
 
 #define MPI_PROGRAM "tarn-bench-mpi"
 
-enum { PASSES = 7 };
+enum { RANKS = 2, PASSES = 7 };
 
 static const size_t usual_table = (size_t)2 << 30;
 static const size_t usual_batch = (size_t)64 << 20;
 static const size_t sim_table = (size_t)64 << 20;
 static const size_t sim_batch = (size_t)4 << 20;
+static const size_t hosts_table = (size_t)256 << 20;
+static const size_t hosts_batch = (size_t)32 << 20;
+static const size_t footprint_bytes = (size_t)1 << 20;
+static const size_t footprint_row = 256;
 static const size_t ready_most = (size_t)1 << 30;
 
 typedef struct command {
   const tool_verb *verb;
   options_list devices;
   options_list plugins;
-  uint64_t ranks;
+  uint64_t ranks;  // 0: as is usual, or as a launcher says
   uint64_t passes;
   size_t size;   // 0: as is usual
   size_t batch;  // likewise
@@ -74,9 +98,13 @@ typedef struct command {
   bool zipf;
   bool no_mpi;
   bool no_numpy;
+  bool hosts;
+  const char *interface;
+  bool footprint;
   options_output output;
 
-  char *mpi;  // the program; NULL: not found
+  char *mpi;        // the program; NULL: not found
+  tarn_comm *comm;  // of a launcher's ranks; NULL: there is none
 } command;
 
 // ---------------------------------------------------------------------------
@@ -165,14 +193,20 @@ static bool there_is_room(const command *c, const whole_bench *b) {
   return false;
 }
 
+// Whether this process is the one that speaks.
+static bool is_first(const command *c) {
+  return c->comm == NULL || tarn_comm_rank(c->comm) == 0;
+}
+
 static size_t table_of(const command *c, const char *device, size_t batch) {
   if (c->size != 0) return c->size;
   if (is_sim(device)) return sim_table;
   size_t most = most_of_table(c, batch);
-  size_t table = usual_table;
+  size_t usual = c->hosts ? hosts_table : usual_table;
+  size_t table = usual;
   while (table > most && table > batch)
     table /= 2;
-  if (table < usual_table)
+  if (table < usual && is_first(c))
     tool_say(c->verb, "%s: a table of %zu MiB is all that memory allows",
              device, table >> 20);
   return table;
@@ -209,11 +243,12 @@ static const char *why_no_take(const command *c, const char *device) {
   return is_host ? NULL : "it has no such device";
 }
 
-static whole_bench what_to_measure(const command *c, size_t index) {
+static whole_bench what_is_asked(const command *c, size_t index) {
   static const size_t usual_rows[] = {64, 256, 1024};
   const char *device = c->devices.items[index];
   whole_bench b = {.device = device,
                    .ranks = (size_t)c->ranks,
+                   .comm = c->comm,
                    .passes = (size_t)c->passes,
                    .row_count = c->row_count,
                    .zipf = c->zipf};
@@ -222,7 +257,9 @@ static whole_bench what_to_measure(const command *c, size_t index) {
     memcpy(b.row_bytes, usual_rows, sizeof usual_rows);
     b.row_count = sizeof usual_rows / sizeof *usual_rows;
   }
-  size_t batch = is_sim(device) ? sim_batch : usual_batch;
+  size_t batch = is_sim(device) ? sim_batch
+                 : c->hosts     ? hosts_batch
+                                : usual_batch;
   b.batch_bytes = cut(c->batch != 0 ? c->batch : batch, &b);
   b.table_bytes = table_of(c, device, b.batch_bytes);
   b.table_bytes = cut(b.table_bytes, &b);
@@ -231,6 +268,22 @@ static whole_bench what_to_measure(const command *c, size_t index) {
   add_mpi(c, &b);
   b.why_no_take = why_no_take(c, device);
   return b;
+}
+
+// The sizes of the first rank are those of all: each sees other memory that is
+// available. False: it does not go on.
+static bool agree(const command *c, whole_bench *b, bool *has_room, char *why) {
+  struct {
+    size_t table, batch, ready;
+    bool has_room;
+  } said = {b->table_bytes, b->batch_bytes, b->ready_bytes, *has_room};
+  if (c->comm == NULL) return true;
+  if (!place_tell(c->comm, &said, sizeof said, why)) return false;
+  b->table_bytes = said.table;
+  b->batch_bytes = said.batch;
+  b->ready_bytes = said.ready;
+  *has_room = said.has_room;
+  return true;
 }
 
 static bool try_device(const void *context, size_t index,
@@ -274,9 +327,13 @@ static tool_exit measure_device(void *context, size_t index, void *outcome) {
   const command *c = context;
   bench_whole_outcome *o = outcome;
   char why[CHILD_TEXT_SIZE];
-  o->bench = what_to_measure(c, index);
-  if (!there_is_room(c, &o->bench)) return TOOL_NO;
+  o->bench = what_is_asked(c, index);
+  bool has_room = !is_first(c) || there_is_room(c, &o->bench);
+  if (!agree(c, &o->bench, &has_room, why))
+    return tool_fail(c->verb, "%s: %s", o->bench.device, why);
+  if (!has_room) return TOOL_NO;
   bool any = whole_bench_run(&o->bench, &o->result, why);
+  if (!is_first(c)) return TOOL_DONE;
   tool_exit status = tell(c, o);
   if (why[0] == '\0' && any) return status;
   return tool_fail(c->verb, "%s: %s", o->bench.device, why);
@@ -291,6 +348,7 @@ static char *find_mpi(void) {
 
 static void report(const void *context, const void *outcomes) {
   const command *c = context;
+  if (!is_first(c)) return;
   bench_whole_report_write(outcomes, c->devices.count, c->output);
 }
 
@@ -299,15 +357,129 @@ static void deinit(void *context) {
   free(c->mpi);
 }
 
-static tool_exit work(void *context) {
-  command *c = context;
-  if (c->devices.count == 0) options_pools_split("cpu,sim", &c->devices);
-  tool_exit status =
-      bench_devices_prepare(c->verb, &c->devices, &c->plugins, try_device, c);
-  if (status != TOOL_DONE) return status;
+// Ranks that a launcher has started are as many as it says.
+static tool_exit take_place(command *c) {
+  char why[CHILD_TEXT_SIZE];
+  if (!place_take(WHOLE_TIMEOUT_MS, &c->comm, why))
+    return tool_fail(c->verb, "%s", why);
+  size_t ranks = tarn_comm_size(c->comm);
+  if (ranks > WHOLE_RANKS_MOST || (c->ranks != 0 && c->ranks != ranks)) {
+    return !is_first(c) ? TOOL_MISUSE
+                        : tool_misuse(c->verb,
+                                      "the launcher has started %zu ranks: "
+                                      "leave -n out, with at most %d of them",
+                                      ranks, WHOLE_RANKS_MOST);
+  }
+  c->ranks = ranks;
+  return TOOL_DONE;
+}
+
+// The first rank's, so that a launcher is told one thing.
+static tool_exit leave_place(command *c, tool_exit status) {
+  char why[CHILD_TEXT_SIZE];
+  if (c->comm == NULL) return status;
+  int said = (int)status;
+  if (!place_tell(c->comm, &said, sizeof said, why)) said = TOOL_NO;
+  (void)tarn_comm_destroy(c->comm);
+  c->comm = NULL;
+  return (tool_exit)said;
+}
+
+static tool_exit measure_devices(command *c) {
   c->mpi = find_mpi();
   return bench_each(&c->devices, sizeof(bench_whole_outcome), measure_device,
                     report, c);
+}
+
+static tool_exit measure_hosts(command *c) {
+  char why[CHILD_TEXT_SIZE];
+  whole_bench b = what_is_asked(c, 0);
+  bool has_room = !is_first(c) || there_is_room(c, &b);
+  if (!agree(c, &b, &has_room, why)) return tool_fail(c->verb, "%s", why);
+  if (!has_room) return TOOL_NO;
+  return bench_hosts_measure(c->verb, &b, c->interface, c->no_mpi, c->output);
+}
+
+// A part of the table, and a batch, are the same with any number of ranks.
+static tool_exit measure_footprint(const command *c, footprint_view joined) {
+  whole_bench b = {.device = c->devices.items[0],
+                   .ranks = (size_t)c->ranks,
+                   .comm = c->comm,
+                   .row_count = 1};
+  b.row_bytes[0] = c->row_count != 0 ? c->rows[0] : footprint_row;
+  size_t table = footprint_bytes * b.ranks;
+  b.batch_bytes = cut(c->batch != 0 ? c->batch : footprint_bytes, &b);
+  b.table_bytes = cut(c->size != 0 ? c->size : table, &b);
+  return bench_footprint_measure(c->verb, &b, joined, c->output);
+}
+
+// Ranks of one machine have clocks in common; what they share is another
+// benchmark's.
+static tool_exit see_machines(const command *c) {
+  if (c->comm == NULL && !c->hosts) return TOOL_DONE;
+  if (c->comm == NULL) {
+    return tool_misuse(c->verb,
+                       "--hosts wants to be started as ranks on several "
+                       "machines: mpirun --host A,B tarn bench whole --hosts");
+  }
+  size_t machines = hosts_count(c->comm);
+  if ((machines > 1) == c->hosts) return TOOL_DONE;
+  if (!is_first(c)) return TOOL_MISUSE;
+  return c->hosts ? tool_misuse(c->verb,
+                                "--hosts: all %zu ranks are on one machine: "
+                                "mpirun --host A,B starts them on several, and "
+                                "TARN_HOST says on which one a rank is",
+                                (size_t)c->ranks)
+                  : tool_misuse(c->verb,
+                                "the ranks are on %zu machines, which --hosts "
+                                "is for",
+                                machines);
+}
+
+static tool_exit measure(command *c) {
+  tool_exit status = place_is_given() ? take_place(c) : TOOL_DONE;
+  if (status == TOOL_DONE && c->footprint && c->comm != NULL) {
+    return leave_place(c, measure_footprint(c, footprint_look()));
+  }
+  if (c->ranks == 0) c->ranks = RANKS;
+  if (status == TOOL_DONE) status = see_machines(c);
+  if (status == TOOL_DONE)
+    status = c->hosts ? measure_hosts(c) : measure_devices(c);
+  return leave_place(c, status);
+}
+
+static tool_exit check_hosts(const command *c) {
+  if (c->interface != NULL && !c->hosts)
+    return tool_misuse(c->verb, "--interface is for --hosts");
+  if (c->hosts && c->devices.count > 1)
+    return tool_misuse(c->verb, "--hosts is for one device");
+  return TOOL_DONE;
+}
+
+static tool_exit check_footprint(const command *c) {
+  if (!c->footprint) return TOOL_DONE;
+  if (c->hosts) return tool_misuse(c->verb, "--footprint is not for --hosts");
+  if (c->devices.count > 1 || c->row_count > 1)
+    return tool_misuse(c->verb,
+                       "--footprint is for one device and one size of rows");
+  if (!place_is_given())
+    return tool_misuse(c->verb,
+                       "--footprint wants to be started as ranks: tarn run -n "
+                       "4 -- tarn bench whole --footprint");
+  return TOOL_DONE;
+}
+
+// Devices are tried in children, which there can be before MPI has begun.
+static tool_exit work(void *context) {
+  command *c = context;
+  const char *usual = c->hosts || c->footprint ? "cpu" : "cpu,sim";
+  if (c->footprint) footprint_watch();
+  if (c->devices.count == 0) options_pools_split(usual, &c->devices);
+  if (check_hosts(c) != TOOL_DONE || check_footprint(c) != TOOL_DONE)
+    return TOOL_MISUSE;
+  tool_exit status =
+      bench_devices_prepare(c->verb, &c->devices, &c->plugins, try_device, c);
+  return status == TOOL_DONE ? measure(c) : status;
 }
 
 static const options_entry entries[] = {
@@ -321,6 +493,9 @@ static const options_entry entries[] = {
     OPTION_FLAG("zipf", zipf),
     OPTION_FLAG("no-mpi", no_mpi),
     OPTION_FLAG("no-numpy", no_numpy),
+    OPTION_FLAG("hosts", hosts),
+    OPTION_TEXT("interface", interface),
+    OPTION_FLAG("footprint", footprint),
     OPTION_OUTPUT(output),
     {0},
 };
@@ -330,7 +505,7 @@ const tool_verb bench_of_wholes = {
     .summary = "rows of one memory over several processes, over memcpy",
     .help = help,
     .entries = entries,
-    OPTIONS_COMMAND(.ranks = 2, .passes = PASSES),
+    OPTIONS_COMMAND(.passes = PASSES),
     .work = work,
     .end = deinit,
 };

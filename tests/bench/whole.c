@@ -61,6 +61,18 @@ TEST(zipf_wants_few_rows) {
   ck_assert_uint_lt(most_often(drawn, DRAWN), DRAWN / 100);
 }
 
+// With a larger exponent the most wanted one is wanted more often.
+TEST(a_power_wants_fewer_rows) {
+  static int64_t drawn[DRAWN];
+  whole_draw_zipf(drawn, DRAWN, DRAWN, 5);
+  size_t zipf = most_often(drawn, DRAWN);
+  whole_draw_power(drawn, DRAWN, DRAWN, 1.05, 5);
+  size_t few = most_often(drawn, DRAWN);
+  whole_draw_power(drawn, DRAWN, DRAWN, 2, 5);
+  ck_assert_uint_gt(few, zipf);
+  ck_assert_uint_gt(most_often(drawn, DRAWN), few);
+}
+
 // --- rows ------------------------------------------------------------------
 
 TEST(a_wrong_row_is_seen) {

@@ -1,4 +1,5 @@
 // `tarn bench pool`: rows, keys, wrong use. No figure is compared with a time.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +144,11 @@ TEST(figures_agree) {
   ck_assert(is_at(o.out, 2, "reserved_over_live", "1"));
   ck_assert_double_ge(figure(o.out, 0, "reserved_over_live"), 1);
   ck_assert_double_ge(figure(o.out, 3, "reserved_over_live"), 1);
-  ck_assert(is_at(o.out, 2, "no_pool_over_second", "1"));
+  // Over itself: 1, less where its passes vary by more than one takes.
+  double second = figure(o.out, 2, "iteration_ms.1");
+  ck_assert_double_eq_tol(figure(o.out, 2, "no_pool_over_second"),
+                          fmin(1, second / figure(o.out, 2, "varies_ms")),
+                          1e-6);
   ck_assert_double_gt(figure(o.out, 3, "no_pool_over_second"), 0);
   ck_assert_double_gt(figure(o.out, 3, "glibc_over_steady"), 0);
   ck_assert_double_ge(figure(o.out, 3, "varies_ms"), 0);

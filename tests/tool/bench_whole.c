@@ -402,6 +402,80 @@ TEST(numpy_that_lies) {
   }
 }
 
+// --- ranks of a launcher ---------------------------------------------------
+
+// The first of them prints, and there are as many as it has started.
+TEST(ranks_of_tarn_run) {
+  tool_output o = tool_did("run", "-n", "3", "--", TARN_TOOL, "bench", "whole",
+                           "--device", "cpu,sim", QUICK, "-o", "json");
+  assert_json_line(o.out);
+  ck_assert(json_is(o.out, "ranks", "3"));
+  ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4 + 6 * 4);
+  assert_results(o.out);
+}
+
+TEST(peers_are_not_for_ranks_of_a_launcher) {
+  tool_output o = tool_did("run", "-n", "1", "--", TARN_TOOL, "bench", "whole",
+                           "--device", "cpu", SMALL, "-o", "json");
+  ck_assert(json_is_text(o.out, "skipped.0.what", "mpi"));
+  ck_assert(
+      json_is_text(o.out, "skipped.0.why", "these ranks are a launcher's"));
+}
+
+TEST(a_launcher_says_how_many) {
+  tool_output o = tool_run("run", "-n", "2", "--", TARN_TOOL, "bench", "whole",
+                           "-n", "3", "--device", "cpu", QUICK);
+  ck_assert_int_ne(o.status, 0);
+  assert_contains(o.err,
+                  "tarn bench whole: the launcher has started 2 ranks: "
+                  "leave -n out");
+  ck_assert_str_eq(o.out, "");
+}
+
+TEST(hosts_wants_several_machines) {
+  assert_misused("bench whole --hosts",
+                 "--hosts wants to be started as ranks on several machines: "
+                 "mpirun --host A,B tarn bench whole --hosts");
+  tool_output o = tool_run("run", "-n", "2", "--", TARN_TOOL, "bench", "whole",
+                           "--hosts", QUICK);
+  ck_assert_int_ne(o.status, 0);
+  assert_contains(o.err,
+                  "tarn bench whole: --hosts: all 2 ranks are on one machine: "
+                  "mpirun --host A,B starts them on several, and TARN_HOST "
+                  "says on which one a rank is");
+}
+
+// --- what ranks take -------------------------------------------------------
+
+// Nobody counts messages here. One more gather takes nothing that stays.
+TEST(what_ranks_of_a_machine_take) {
+  static const char *const steps[] = {"communicator", "table", "first gather",
+                                      "gather", "first fetch"};
+  tool_output o = tool_did("run", "-n", "3", "--", TARN_TOOL, "bench", "whole",
+                           "--footprint", "--batch", "64K", "-o", "json");
+  assert_json_line(o.out);
+  assert_keys(o.out, "",
+              "device,ranks,machines,table_bytes,batch_bytes,row_bytes,"
+              "results,machine");
+  ck_assert(json_is(o.out, "ranks", "3"));
+  ck_assert(json_is(o.out, "machines", "1"));
+  ck_assert(json_is(o.out, "table_bytes", "3145728"));
+  ck_assert_uint_eq(json_size(o.out, "results"), 5);
+  for (size_t i = 0; i < 5; i++) {
+    assert_keys(o.out, json_row(i, ""),
+                "step,messages,messages_mean,host_bytes,peak_bytes,"
+                "shared_bytes,mapped_bytes,descriptors");
+    ck_assert(has(o.out, i, "step", steps[i]));
+    ck_assert(json_is(o.out, json_row(i, "messages"), "null"));
+    double own = json_number(o.out, json_row(i, "host_bytes"));
+    ck_assert_double_ge(json_number(o.out, json_row(i, "peak_bytes")), own);
+    ck_assert_double_eq(json_number(o.out, json_row(i, "mapped_bytes")),
+                        3 * json_number(o.out, json_row(i, "shared_bytes")));
+    ck_assert(i == 3 ? own == 0 : own > 0);
+  }
+  ck_assert_double_gt(json_number(o.out, "results.2.shared_bytes"), 0);
+}
+
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
@@ -427,5 +501,11 @@ TEST(wrong_names_and_values) {
   assert_misused("bench whole --rows 4,8,16,32,64,128,256,512,1024",
                  "up to 8 powers of two");
   assert_misused("bench whole --size much", "--size");
+  assert_misused("bench whole --interface lo", "--interface is for --hosts");
+  assert_misused("bench whole --hosts --device cpu,sim",
+                 "--hosts is for one device");
+  assert_misused("bench whole --footprint", "wants to be started as ranks");
+  assert_misused("bench whole --footprint --hosts", "not for --hosts");
+  assert_misused("bench whole --footprint --rows 64,256", "one size of rows");
   assert_misused("bench whole -o xml", "'xml' is not a format");
 }
