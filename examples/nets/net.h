@@ -20,6 +20,7 @@
 #include <tarn/tarn.h>
 
 #include "dataset.h"
+#include "hold.h"
 #include "layers.h"
 
 enum { NET_MOST_LAYERS = 64, NET_MOST_PARAMS = 64, NET_NAME_SIZE = 64 };
@@ -139,6 +140,11 @@ TARN_MUST_CHECK tarn_status net_decay(net *n, const net_sgd *sgd,
 
 // Gives all memory back, whatever of it there is.
 tarn_status net_end(net *n);
+
+// The accesses of one pass of one of its layers.
+static inline net_hold net_hold_of(const net *n) {
+  return (net_hold){.home = n->home, .way_home = n->way_home};
+}
 
 // --- the layers' kinds (passes.c) ------------------------------------------
 

@@ -1,6 +1,6 @@
 // A net at work. Memory is taken by net_place, and by the first use of what is
 // not planned: parameters, their gradients and speeds, and what is fed.
-#include "hold.h"
+#include "net.h"
 #include "random.h"
 
 // --- memory ----------------------------------------------------------------
@@ -61,7 +61,7 @@ tarn_status net_end(net *n) {
 // --- values ----------------------------------------------------------------
 
 static tarn_status start_param(net *n, const net_param *p, net_random *random) {
-  net_hold h = {.of = n};
+  net_hold h = net_hold_of(n);
   size_t count = tarn_tensor_count(p->tensor);
   net_real *w = net_hold_write(&h, p->tensor, TARN_DATA, NET_SET);
   for (size_t i = 0; h.status == TARN_OK && i < count; i++)
@@ -81,7 +81,7 @@ tarn_status net_start(net *n, uint64_t seed) {
 
 tarn_status net_fill(net *n, const net_dataset *images, net_part part,
                      uint64_t first) {
-  net_hold h = {.of = n};
+  net_hold h = net_hold_of(n);
   net_real *x = net_hold_write(&h, n->fed, TARN_DATA, NET_SET);
   int32_t *labels = net_hold_write(&h, n->labels, TARN_DATA, NET_SET);
   if (h.status == TARN_OK)
@@ -122,7 +122,7 @@ static net_sgd sgd_of(const net_param *p, const net_sgd *sgd) {
 
 static tarn_status descend(net *n, const net_param *p, const net_sgd *sgd,
                            double *decay) {
-  net_hold h = {.of = n};
+  net_hold h = net_hold_of(n);
   net_sgd own = sgd_of(p, sgd);
   const net_real *dw = net_hold_read(&h, p->tensor, TARN_DIFF);
   net_real *w = net_hold_write(&h, p->tensor, TARN_DATA, NET_ADD);
@@ -142,7 +142,7 @@ tarn_status net_descend(net *n, const net_sgd *sgd, double *out_decay) {
 
 static tarn_status weigh(net *n, const net_param *p, const net_sgd *sgd,
                          double *decay) {
-  net_hold h = {.of = n};
+  net_hold h = net_hold_of(n);
   net_sgd own = sgd_of(p, sgd);
   const net_real *w = net_hold_read(&h, p->tensor, TARN_DATA);
   if (h.status == TARN_OK)
