@@ -285,6 +285,42 @@ TARN_MUST_CHECK tarn_status tarn__os_file_write(const tarn__os_new_file *file,
 TARN_MUST_CHECK tarn_status tarn__os_file_commit(tarn__os_new_file *file);
 void tarn__os_file_cancel(tarn__os_new_file *file);
 
+// --- files by offset -------------------------------------------------------
+// Each is false, or -1, with errno, where the system refuses.
+
+typedef enum tarn__os_opening {
+  TARN__OS_TO_READ,
+  TARN__OS_TO_READ_DIRECTLY,  // past the page cache: offsets, sizes and
+                              // addresses are multiples of 4096
+  TARN__OS_TO_WRITE,          // and to read
+} tarn__os_opening;
+
+// Opens the file at |path|, which is there; not of use to a child that execs.
+TARN_MUST_CHECK int tarn__os_open(const char *path, tarn__os_opening how);
+
+// False with EINVAL: it is no regular file.
+TARN_MUST_CHECK bool tarn__os_file_size(int fd, uint64_t *out_size);
+
+// Reads |size| bytes at |offset|, or less if the file ends.
+TARN_MUST_CHECK bool tarn__os_read_at(int fd, uint64_t offset, void *out,
+                                      size_t size, size_t *out_got);
+TARN_MUST_CHECK bool tarn__os_write_at(int fd, uint64_t offset,
+                                       const void *bytes, size_t size);
+
+// Makes the file |size| bytes long, with room on the disk for them where the
+// file system can say so.
+TARN_MUST_CHECK bool tarn__os_resize(int fd, uint64_t size);
+
+// Whether most of the |size| bytes of the file at |offset|, a multiple of 4096,
+// are in the page cache. They are not brought there. Linux 6.5 is asked; of an
+// older one the file must be one that this user may write, else true.
+bool tarn__os_is_cached(int fd, uint64_t offset, size_t size);
+
+// Returns when the file's bytes, or the names in the folder of |path|, are on
+// the disk.
+TARN_MUST_CHECK bool tarn__os_sync(int fd);
+TARN_MUST_CHECK bool tarn__os_sync_folder(const char *path);
+
 // --- time ------------------------------------------------------------------
 
 static inline struct timespec tarn__os_timespec(uint64_t ns) {
