@@ -1,7 +1,7 @@
 // Any bytes as a safetensors file: read within the memory that is promised,
 // checked against what the format says by other means, written if Tarn can,
-// and read again as it was. So that no byte is wasted on what must fit
-// together, an input is
+// planned, and read again as it was, whole and by its head alone. So that no
+// byte is wasted on what must fit together, an input is
 //
 //   flags, low and high byte of how many bytes of data there are, header
 //
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/safetensors.h"
+#include "format/safetensors_plan.h"
 #include "fuzz.h"
-#include "tarn/safetensors.h"
 
 enum { RAW = 1, HEAD = 3, LENGTH = 8 };
 
@@ -105,6 +106,45 @@ static void check_metadata(const tarn_safetensors *read) {
   }
 }
 
+// --- the head alone ----------------------------------------------------------
+
+// As the whole file, but for the bytes of tensors.
+static void compare_head(const tarn_safetensors *read,
+                         const tarn_safetensors *head) {
+  require(tarn_safetensors_count(read) == tarn_safetensors_count(head),
+          "another count by the head");
+  for (size_t i = 0; i < tarn_safetensors_count(read); i++) {
+    const tarn_safetensor *a = tarn_safetensors_at(read, i);
+    const tarn_safetensor *b = tarn_safetensors_at(head, i);
+    require(strcmp(a->name, b->name) == 0 && a->dtype == b->dtype &&
+                a->offset == b->offset && a->size == b->size && b->data == NULL,
+            "another tensor by the head");
+  }
+}
+
+static void read_head(const bytes *file, tarn_status expected,
+                      const tarn_safetensors *read) {
+  char text[512];
+  tarn_safetensors *head = NULL;
+  size_t size = file->size;
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  tarn_status status =
+      tarn__safetensors_head("fuzzed", file->items, size, file->size, &size);
+  if (status == TARN_OK) {
+    unsigned char *items = malloc(size);
+    require(items != NULL, "out of memory");
+    memcpy(items, file->items, size);
+    status =
+        tarn__safetensors_open_head("fuzzed", items, size, file->size, &head);
+    free(items);
+  }
+  require(status == expected, "another status by the head");
+  require(status == TARN_OK || strcmp(tarn_last_error(), text) == 0,
+          "another text by the head");
+  if (head != NULL) compare_head(read, head);
+  tarn_safetensors_close(head);
+}
+
 // --- written and read again --------------------------------------------------
 
 static tarn_status gather(void *context, const void *from, size_t size) {
@@ -176,6 +216,34 @@ static void compare(const tarn_safetensors *read,
   }
 }
 
+// A plan says where the tensors are that are found by its head.
+static void plan_and_read(const tarn_safetensors_writer *writer) {
+  enum { MULTIPLE = 4096 };
+  tarn__format_safetensors_plan plan;
+  tarn_safetensors *head = NULL;
+  require(tarn__safetensors_plan_init(writer, MULTIPLE, &plan) == TARN_OK,
+          "not planned");
+  require(plan.head.count % MULTIPLE == 0, "not padded");
+  require(
+      tarn__safetensors_open_head("planned", plan.head.items, plan.head.count,
+                                  plan.size, &head) == TARN_OK,
+      "a plan is not read");
+  // The header is in the file's order.
+  const uint32_t *order = plan.order.items;
+  for (size_t i = 0; i < tarn_safetensors_count(head); i++) {
+    require(tarn_safetensors_at(head, i)->offset ==
+                tarn__safetensors_plan_offset(&plan, order[i]),
+            "planned elsewhere");
+  }
+  for (size_t i = 0; i < plan.values.count; i++) {
+    const char *before = (const char *)plan.head.items +
+                         tarn__safetensors_plan_value(&plan, i) - 2;
+    require(before[0] == ':' && before[1] == '"', "no value");
+  }
+  tarn_safetensors_close(head);
+  tarn__safetensors_plan_deinit(&plan);
+}
+
 static void write_and_read(const tarn_safetensors *read) {
   tarn_safetensors_writer *writer = NULL;
   tarn_safetensors *again = NULL;
@@ -189,6 +257,7 @@ static void write_and_read(const tarn_safetensors *read) {
             "not read again");
     compare(read, again);
     tarn_safetensors_close(again);
+    plan_and_read(writer);
   }
   tarn_safetensors_writer_destroy(writer);
   free(written.items);
@@ -206,6 +275,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
   require(status == TARN_OK || strncmp(tarn_last_error(), "fuzzed: ", 8) == 0,
           "no place");
   fuzz_memory_check(size);
+  read_head(&file, status, read);
   if (read != NULL) {
     check_cover(read, &file);
     check_metadata(read);

@@ -27,6 +27,7 @@
 #include "tarn/snapshot.h"
 #include "tarn/strategy.h"
 #include "tarn/synced.h"
+#include "tarn/table.h"
 #include "tarn/trace.h"
 #include "tarn/trace_build.h"
 #include "tarn/trace_write.h"

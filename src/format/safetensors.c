@@ -6,7 +6,7 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
-#include "model/safetensors.h"
+#include "format/safetensors.h"
 
 void tarn_safetensors_close(tarn_safetensors *file) {
   if (file == NULL) return;
@@ -57,6 +57,7 @@ tarn_status tarn_safetensors_open(const char *path,
   tarn_safetensors *file = make(path);
   if (file == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn__os_view_file(path, &file->bytes, &file->size);
+  file->held = file->size;
   file->mapped = status == TARN_OK;
   return finish(status, file, out_file);
 }
@@ -71,8 +72,23 @@ tarn_status tarn_safetensors_open_bytes(const void *bytes, size_t size,
   tarn_safetensors *file = make(name);
   if (file == NULL) return TARN_E_NOMEM;
   file->bytes = bytes;
-  file->size = size;
+  file->held = file->size = size;
   return finish(TARN_OK, file, out_file);
+}
+
+tarn_status tarn__safetensors_open_head(const char *name, const void *bytes,
+                                        size_t size, size_t file_size,
+                                        tarn_safetensors **out_file) {
+  *out_file = NULL;
+  tarn_safetensors *file = make(name);
+  if (file == NULL) return TARN_E_NOMEM;
+  file->bytes = bytes;
+  file->held = tarn__lesser(size, file_size);
+  file->size = file_size;
+  file->head_only = true;
+  TARN__TRY(finish(TARN_OK, file, out_file));
+  (*out_file)->bytes = NULL;  // the caller's
+  return TARN_OK;
 }
 
 // --- tensors -----------------------------------------------------------------

@@ -20,13 +20,13 @@
 
 #include "base/json.h"
 #include "base/status.h"
-#include "model/safetensors.h"
+#include "format/safetensors.h"
 
 // --- dtypes ------------------------------------------------------------------
 
 // In order of element size. Equal sizes are in the order that other writers use
 // for tensors, so that the same tensors make the same file.
-static const tarn__model_safetensors_dtype dtypes[] = {
+static const tarn__format_safetensors_dtype dtypes[] = {
     {"BOOL", TARN_DTYPE_BOOL, 8},
     {"F4", TARN_DTYPE_NONE, 4},
     {"F6_E2M3", TARN_DTYPE_NONE, 6},
@@ -52,7 +52,7 @@ static const tarn__model_safetensors_dtype dtypes[] = {
 };
 enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
-const tarn__model_safetensors_dtype *tarn__safetensors_dtype_find(
+const tarn__format_safetensors_dtype *tarn__safetensors_dtype_find(
     const char *text) {
   for (int i = 0; i < DTYPE_COUNT; i++) {
     if (strcmp(text, dtypes[i].text) == 0) return &dtypes[i];
@@ -60,7 +60,7 @@ const tarn__model_safetensors_dtype *tarn__safetensors_dtype_find(
   return NULL;
 }
 
-const tarn__model_safetensors_dtype *tarn__safetensors_dtype_of(
+const tarn__format_safetensors_dtype *tarn__safetensors_dtype_of(
     tarn_dtype dtype) {
   for (int i = 0; dtype != TARN_DTYPE_NONE && i < DTYPE_COUNT; i++) {
     if (dtype == dtypes[i].dtype) return &dtypes[i];
@@ -86,7 +86,7 @@ typedef struct draft {
   uint32_t index;         // of the tensor in the header
   uint32_t at;            // byte of the header at which its name begins
   uint32_t dtype_number;  // among the file's own
-  const tarn__model_safetensors_dtype *dtype;  // NULL: unknown to Tarn
+  const tarn__format_safetensors_dtype *dtype;  // NULL: unknown to Tarn
 } draft;
 
 typedef struct reader {
@@ -367,10 +367,10 @@ static tarn_status read_header(reader *r) {
 
 // --- tensors -----------------------------------------------------------------
 
-static bool is_multiple(const void *data,
-                        const tarn__model_safetensors_dtype *dtype) {
+static bool is_multiple(uintptr_t place,
+                        const tarn__format_safetensors_dtype *dtype) {
   if (dtype == NULL) return false;
-  return dtype->bits < 8 || (uintptr_t)data % (dtype->bits / 8) == 0;
+  return dtype->bits < 8 || place % (dtype->bits / 8) == 0;
 }
 
 static void make_tensor(const reader *r, const draft *d,
@@ -378,7 +378,8 @@ static void make_tensor(const reader *r, const draft *d,
   const tarn_safetensors *file = r->file;
   const int64_t *dims = file->dims.items;
   size_t offset = TARN__SAFETENSORS_LENGTH + r->header_size + d->begin;
-  const unsigned char *data = d->end > d->begin ? file->bytes + offset : NULL;
+  const unsigned char *data =
+      d->end > d->begin && !file->head_only ? file->bytes + offset : NULL;
   *tensor = (tarn_safetensor){
       .name = tarn__intern_text(&file->names, d->index),
       .dtype = d->dtype == NULL ? TARN_DTYPE_NONE : d->dtype->dtype,
@@ -389,7 +390,8 @@ static void make_tensor(const reader *r, const draft *d,
       .offset = offset,
       .size = d->end - d->begin,
       .data = data,
-      .aligned = is_multiple(data, d->dtype)};
+      .aligned =
+          is_multiple(file->head_only ? offset : (uintptr_t)data, d->dtype)};
 }
 
 static tarn_status make_tensors(reader *r) {
@@ -462,29 +464,43 @@ static uint64_t little_endian(const unsigned char *bytes) {
   return number;
 }
 
-static tarn_status read_length(reader *r) {
-  const tarn_safetensors *file = r->file;
-  if (file->size < TARN__SAFETENSORS_LENGTH) {
+tarn_status tarn__safetensors_head(const char *name, const void *bytes,
+                                   size_t size, size_t file_size,
+                                   size_t *out_head_size) {
+  *out_head_size = 0;
+  if (tarn__lesser(size, file_size) < TARN__SAFETENSORS_LENGTH) {
     return tarn__fail(TARN_E_CORRUPT,
                       "%s: %zu bytes; the length of its header alone has 8",
-                      file->name, file->size);
+                      name, (size_t)tarn__lesser(size, file_size));
   }
-  uint64_t length = little_endian(file->bytes);
-  size_t behind = file->size - TARN__SAFETENSORS_LENGTH;
+  uint64_t length = little_endian(bytes);
+  size_t behind = file_size - TARN__SAFETENSORS_LENGTH;
   if (length > TARN_SAFETENSORS_MAX_HEADER) {
     return tarn__fail(TARN_E_CORRUPT,
                       "%s: a header of %" PRIu64 " bytes; at most %u are read",
-                      file->name, length, TARN_SAFETENSORS_MAX_HEADER);
+                      name, length, TARN_SAFETENSORS_MAX_HEADER);
   }
   if (length > behind) {
     return tarn__fail(TARN_E_CORRUPT,
                       "%s: a header of %" PRIu64
                       " bytes, but the file ends after %zu",
-                      file->name, length, behind);
+                      name, length, behind);
   }
-  r->header_size = (size_t)length;
-  r->room = behind - r->header_size;
+  *out_head_size = TARN__SAFETENSORS_LENGTH + (size_t)length;
   return TARN_OK;
+}
+
+static tarn_status read_length(reader *r) {
+  const tarn_safetensors *file = r->file;
+  size_t head = 0;
+  TARN__TRY(tarn__safetensors_head(file->name, file->bytes, file->held,
+                                   file->size, &head));
+  r->header_size = head - TARN__SAFETENSORS_LENGTH;
+  r->room = file->size - head;
+  if (head <= file->held) return TARN_OK;
+  return tarn__fail(
+      TARN_E_CORRUPT, "%s: a header of %zu bytes, but it ends after %zu",
+      file->name, r->header_size, file->held - TARN__SAFETENSORS_LENGTH);
 }
 
 static tarn_status read_all(reader *r, const unsigned char *header) {

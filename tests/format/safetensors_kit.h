@@ -1,6 +1,6 @@
 // safetensors_kit.h - a kit for tests of safetensors files.
-#ifndef TARN_TESTS_MODEL_SAFETENSORS_KIT_H_
-#define TARN_TESTS_MODEL_SAFETENSORS_KIT_H_
+#ifndef TARN_TESTS_FORMAT_SAFETENSORS_KIT_H_
+#define TARN_TESTS_FORMAT_SAFETENSORS_KIT_H_
 
 #include <glob.h>
 #include <stdio.h>
@@ -118,4 +118,4 @@ static inline unsigned char *read_file(size_t *out_size) {
 
 FIXTURE(begin, end);
 
-#endif  // TARN_TESTS_MODEL_SAFETENSORS_KIT_H_
+#endif  // TARN_TESTS_FORMAT_SAFETENSORS_KIT_H_
