@@ -11,6 +11,7 @@
 #include "tarn/comm.h"
 #include "tarn/device.h"
 #include "tarn/dlpack.h"
+#include "tarn/embedding.h"
 #include "tarn/layout.h"
 #include "tarn/misuse.h"
 #include "tarn/model.h"

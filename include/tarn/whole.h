@@ -171,6 +171,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT
 //                 the memory is destroyed at this rank all the same.
 // TARN_E_DEVICE   likewise; a driver refused to free a part of it.
+// TARN_E_STATE    an embedding of it exists (embedding.h). Nothing has changed.
 // TARN_E_INVALID  ranks pass different whole memories or are in another call.
 //                 Nothing has changed. The same holds for every error that does
 //                 not break the communicator.

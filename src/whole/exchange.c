@@ -243,8 +243,9 @@ tarn_status tarn__exchange_prepare(tarn_whole *whole, tarn_comm *comm,
 tarn_status tarn__exchange_run(tarn_whole *whole,
                                const tarn__whole_rows_order *order,
                                tarn_status status) {
-  tarn__whole_subject subject =
-      tarn__whole_subject_of((tarn__whole_call)order->action, whole);
+  bool applies = order->sink != NULL;
+  tarn__whole_subject subject = tarn__whole_subject_of(
+      applies ? TARN__WHOLE_APPLY : (tarn__whole_call)order->action, whole);
   tarn__comm_caller caller = tarn__whole_caller(&subject);
   TARN__TRY(tarn__exchange_prepare(whole, whole->comm, &subject, order, status,
                                    &whole->exchange));

@@ -389,6 +389,7 @@ static inline size_t tarn__course_list(const tarn__whole_course *c,
 // (gather).
 //
 // TARN_E_CORRUPT  a number of another rank is out of range; no row was moved.
+// Errors of a sink.
 TARN_MUST_CHECK tarn_status tarn__move_owned(const tarn__whole_course *c,
                                              const tarn__whole_span *span,
                                              size_t owner, size_t rank,
@@ -402,8 +403,9 @@ TARN_MUST_CHECK tarn_status tarn__move_dense(const tarn__whole_course *c,
                                              unsigned char *staged);
 
 // Moves the next |count| sorted rows of the part of |rank|, which is mapped
-// here, by the host.
-void tarn__move_mapped(const tarn__whole_course *c, size_t rank, size_t count);
+// here, by the host. Errors of a sink.
+TARN_MUST_CHECK tarn_status tarn__move_mapped(const tarn__whole_course *c,
+                                              size_t rank, size_t count);
 
 // Moves rows of |staged| to dense rows: as many as a slot has room for, at
 // most.
@@ -412,6 +414,23 @@ TARN_MUST_CHECK tarn_status tarn__move_matches(const tarn__whole_course *c,
                                                const tarn__whole_match *matches,
                                                size_t count,
                                                const unsigned char *staged);
+
+// --- exchange_sink.c -------------------------------------------------------
+
+// Hands |count| rows of |staged| to the sink; |numbers|, as above, have been
+// checked. Errors of the sink.
+//
+// TARN_E_UNSUPPORTED  a slot has no room for whole rows.
+TARN_MUST_CHECK tarn_status tarn__sink_staged(const tarn__whole_course *c,
+                                              const tarn__whole_span *span,
+                                              const void *numbers, size_t count,
+                                              const unsigned char *staged);
+
+// The same for |entries| of this rank's own rows, whose dense rows the host
+// reaches.
+TARN_MUST_CHECK tarn_status tarn__sink_entries(const tarn__whole_course *c,
+                                               const uint64_t *entries,
+                                               size_t count);
 
 // --- exchange_ask.c --------------------------------------------------------
 

@@ -255,8 +255,10 @@ tarn_status tarn__ask_place(tarn__whole_course *c) {
 
 // --- own rows --------------------------------------------------------------
 
+// A sink reaches the table itself.
 static bool is_touchable(const tarn__whole_course *c) {
-  return tarn__rows_are_touchable(c->whole->place) &&
+  return (c->order->sink != NULL ||
+          tarn__rows_are_touchable(c->whole->place)) &&
          tarn__rows_are_touchable(c->order->place);
 }
 
@@ -291,8 +293,7 @@ tarn_status tarn__ask_own_by(tarn__whole_course *c, tarn__whole_posted *posted,
   if (!is_touchable(c)) {
     return pass_through(c, rank, tarn__lesser(count, most), posted, room);
   }
-  tarn__move_mapped(c, rank, count);
-  return TARN_OK;
+  return tarn__move_mapped(c, rank, count);
 }
 
 // There may be no slot that is free now.

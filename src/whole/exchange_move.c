@@ -213,6 +213,9 @@ tarn_status tarn__move_owned(const tarn__whole_course *c,
                 .width = span->width,
                 .limit = tarn__course_rows(c, owner)};
   if (rank != c->whole->rank) TARN__TRY(check_list(&wanted));
+  if (c->order->sink != NULL) {
+    return tarn__sink_staged(c, span, numbers, count, staged);
+  }
   return go_between(c, c->order->action, c->whole->place, &wanted);
 }
 
@@ -280,7 +283,8 @@ static void move_mapped(const tarn__whole_course *c, size_t rank,
 }
 
 // Good ones come before bad ones, and do not go together with them.
-void tarn__move_mapped(const tarn__whole_course *c, size_t rank, size_t count) {
+tarn_status tarn__move_mapped(const tarn__whole_course *c, size_t rank,
+                              size_t count) {
   tarn__whole_sorted *sorted = &c->kept->sorted;
   size_t *next = &sorted->next[rank];
   const uint64_t *entries = sorted->entries + *next;
@@ -288,6 +292,8 @@ void tarn__move_mapped(const tarn__whole_course *c, size_t rank, size_t count) {
       *next < sorted->bad ? tarn__lesser(count, sorted->bad - *next) : 0;
   if (rank != c->whole->rank) good = count;
   *next += count;
+  if (c->order->sink != NULL) return tarn__sink_entries(c, entries, good);
   move_mapped(c, rank, entries, good, false);
   move_mapped(c, rank, entries + good, count - good, true);
+  return TARN_OK;
 }

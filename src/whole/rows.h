@@ -16,6 +16,21 @@
 
 // --- rows.c ----------------------------------------------------------------
 
+// A dense row that has come to the owner of its row of the table.
+typedef struct tarn__whole_arrival {
+  uint64_t row;  // of this rank's part
+  const void *values;
+} tarn__whole_arrival;
+
+// What takes the rows of a scatter-add at their owner, in place of sums: all
+// those of rank 0, in the order of its indices, then those of rank 1, and so
+// on. |values| are |width| elements of |dtype|, for the time of the call.
+typedef struct tarn__whole_sink {
+  tarn_status (*take)(void *context, const tarn__whole_arrival *arrivals,
+                      size_t count, tarn_dtype dtype, size_t width);
+  void *context;
+} tarn__whole_sink;
+
 // The arguments of a call, checked except for its indices.
 typedef struct tarn__whole_rows_order {
   tarn__rows_action action;
@@ -23,6 +38,7 @@ typedef struct tarn__whole_rows_order {
   tarn_rows rows;    // without a table; strides and dtypes are set
   tarn_place place;  // of dense rows and indices
   tarn_stream *stream;
+  const tarn__whole_sink *sink;  // NULL: rows are added to those of the table
 } tarn__whole_rows_order;
 
 // --- rows_carry.c ----------------------------------------------------------
@@ -90,7 +106,8 @@ tarn__rows_move_mapped(const tarn__whole_rows_order *order);
 // --- exchange.c ------------------------------------------------------------
 
 // Does |order|, together with all ranks. |status| is the result of this rank's
-// checks of it.
+// checks of it. Rows that go to a sink must fit into a slot of staging, in each
+// dtype (TARN_E_UNSUPPORTED): those of 8 KiB do with up to 250 ranks.
 TARN_MUST_CHECK tarn_status tarn__exchange_run(
     tarn_whole *whole, const tarn__whole_rows_order *order, tarn_status status);
 

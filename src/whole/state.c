@@ -54,6 +54,7 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size) {
       [TARN__WHOLE_CREATE] = "tarn_whole_create",
       [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
       [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",
+      [TARN__WHOLE_APPLY] = "tarn_embedding_apply",
   };
   const tarn__whole_subject *s = subject;
   char number[32] = "";

@@ -408,6 +408,10 @@ tarn_status tarn_whole_destroy(tarn_whole *whole) {
   }
   TARN__TRY(tarn__not_in_callback());
   TARN__TRY(tarn__fetch_check(whole));
+  if (whole->users > 0) {
+    return tarn__fail(TARN_E_STATE, "whole %llu: %zu embeddings use it",
+                      (unsigned long long)whole->serial, whole->users);
+  }
   tarn_comm *comm = whole->comm;
   tarn__whole_subject subject =
       tarn__whole_subject_of(TARN__WHOLE_DESTROY, whole);

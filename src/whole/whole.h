@@ -139,6 +139,8 @@ struct tarn_whole {
   tarn_comm *beside;  // NULL: none yet
   struct tarn__whole_exchange *exchange_beside;
   tarn_whole_fetch *fetch;  // the one that is under way; NULL: none
+
+  size_t users;  // objects that keep it from being destroyed: embeddings
 };
 
 // ---------------------------------------------------------------------------
@@ -170,6 +172,7 @@ typedef enum tarn__whole_call {
   TARN__WHOLE_CREATE,
   TARN__WHOLE_TABLE_CREATE,
   TARN__WHOLE_DESTROY,
+  TARN__WHOLE_APPLY,
   TARN__WHOLE_CALLS
 } tarn__whole_call;
 

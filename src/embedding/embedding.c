@@ -1,0 +1,300 @@
+// From create to destroy, states, files.
+#include "embedding/embedding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "comm/comm.h"
+#include "table/rows.h"
+
+// --- options ---------------------------------------------------------------
+
+static tarn_status check_table(const tarn_whole_tensor *table) {
+  size_t first = 0;
+  size_t rows = 0;
+  tarn__whole_tensor checked;
+  tarn_dtype dtype = table->dtype;
+  TARN__TRY(tarn__tensor_check(table, &checked));
+  if (dtype != TARN_DTYPE_F32 && dtype != TARN_DTYPE_F16 &&
+      dtype != TARN_DTYPE_BF16) {
+    return tarn__fail(TARN_E_INVALID,
+                      "embedding: the table is f32, f16 or bf16, not %s",
+                      tarn_dtype_name(dtype));
+  }
+  if (table->dims != 2) {
+    return tarn__fail(TARN_E_INVALID,
+                      "embedding: the table has %zu dimensions, not 2",
+                      table->dims);
+  }
+  tarn__tensor_rows(&checked, table->whole->rank, &first, &rows);
+  if (rows < UINT32_MAX) return TARN_OK;
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "embedding: rank %zu owns %zu rows, more than %llu",
+                    table->whole->rank, rows, (unsigned long long)UINT32_MAX);
+}
+
+static tarn_status read_options(const tarn_embedding_options *given,
+                                tarn_embedding_options *out) {
+  TARN__TRY(tarn__take_struct("embedding", given,
+                              TARN__SIZE_UP_TO(tarn_embedding_options, seed),
+                              out, sizeof *out));
+  return tarn__optimizer_check(out);
+}
+
+static uint32_t sum_of_numbers(const tarn_embedding_options *o) {
+  const float numbers[] = {o->weight_decay, o->epsilon, o->momentum, o->beta1,
+                           o->beta2,        o->alpha,   o->initial};
+  uint32_t sum = tarn__crc32c(0, numbers, sizeof numbers);
+  return tarn__crc32c(sum, &o->seed, sizeof o->seed);
+}
+
+// Agrees on |status|, and compares what must be the same at all ranks.
+static tarn_status compare(const tarn_whole_tensor *table,
+                           const tarn_embedding_options *o,
+                           tarn_status status) {
+  char words[192] = "";
+  if (status == TARN_OK) {
+    snprintf(words, sizeof words,
+             "tarn_embedding_create of %zu x %zu %s: %s with flags %u, a "
+             "learning rate of %g, and other numbers with the sum %08x",
+             table->rows, table->width, tarn_dtype_name(table->dtype),
+             tarn_optimizer_name(o->optimizer), (unsigned)o->flags,
+             (double)o->learning_rate, (unsigned)sum_of_numbers(o));
+  }
+  return tarn__comm_agree_on(table->whole->comm, status, words, sizeof words,
+                             words);
+}
+
+// --- parts -----------------------------------------------------------------
+
+static tarn_status add_part(tarn_embedding *e, const char *name,
+                            const tarn_whole_tensor *tensor) {
+  tarn__embedding_part *part = &e->parts[e->part_count];
+  void *view = NULL;
+  part->tensor = *tensor;
+  part->element = tarn_dtype_size(tensor->dtype);
+  part->stride = tensor->stride * part->element;
+  e->names[e->part_count++] = name;
+  TARN__TRY(tarn_whole_tensor_local(tensor, &part->address));
+  if (e->rows == 0) return TARN_OK;
+  size_t size = (e->rows - 1) * part->stride + tensor->width * part->element;
+  tarn_status status =
+      tarn_device_host_view(tensor->whole->place, part->address, size, &view);
+  part->view = view;
+  return status == TARN_E_UNSUPPORTED ? TARN_OK : status;
+}
+
+// Rows of the table that each rank owns.
+static tarn_status count_rows(const tarn_whole_tensor *table, size_t *out) {
+  size_t first = 0;
+  for (size_t r = 0; r < table->whole->ranks; r++)
+    TARN__TRY(tarn_whole_tensor_rows(table, r, &first, &out[r]));
+  return TARN_OK;
+}
+
+// In copies of HIERARCHICAL memory all rows are divided, whatever the tensor.
+static tarn_status check_rows(const tarn_embedding *e,
+                              const tarn_whole_tensor *state) {
+  size_t first = 0;
+  size_t rows = 0;
+  TARN__TRY(tarn_whole_tensor_rows(state, state->whole->rank, &first, &rows));
+  if (first == e->first && rows == e->rows) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "embedding: the table is a part of hierarchical memory in "
+                    "copies");
+}
+
+// A table divided as |e|'s is. Collective.
+static tarn_status add_state(tarn_embedding *e, const size_t *partition,
+                             const char *name, tarn_dtype dtype, size_t width) {
+  const tarn_whole_tensor *table = tarn__embedding_table(e);
+  const tarn_whole *whole = table->whole;
+  const bool copies = whole->spread == TARN_WHOLE_COPIES;
+  tarn_whole_tensor made;
+  const tarn_whole_table_options options = {
+      .struct_size = sizeof options,
+      .type = whole->type,
+      .place = whole->place,
+      .dtype = dtype,
+      .rows = table->rows,
+      .width = width,
+      .partition = copies ? NULL : partition,
+      .name = name,
+      .spread = whole->spread};
+  TARN__TRY(tarn_whole_table_create(whole->comm, &options, &made));
+  tarn_status status = add_part(e, name, &made);
+  if (status == TARN_OK) status = check_rows(e, &made);
+  return tarn_comm_agree(whole->comm, status);
+}
+
+static tarn_status add_states(tarn_embedding *e, const size_t *partition) {
+  tarn__optimizer_states states =
+      tarn__optimizer_states_of(&e->optimizer.options);
+  size_t width = tarn__optimizer_is_row_wise(&e->optimizer)
+                     ? 1
+                     : tarn__embedding_table(e)->width;
+  for (size_t i = 0; states.names[i] != NULL; i++)
+    TARN__TRY(add_state(e, partition, states.names[i], TARN_DTYPE_F32, width));
+  if (!states.counts) return TARN_OK;
+  return add_state(e, partition, "step", TARN_DTYPE_I32, 1);
+}
+
+// |initial| in all elements of the first state. Not collective.
+static tarn_status fill_state(const tarn_embedding *e) {
+  enum { SOME = 4096 };
+  float some[SOME];
+  float initial = e->optimizer.options.initial;
+  tarn__table_rows rows;
+  if (e->optimizer.options.optimizer != TARN_OPTIMIZER_ADAGRAD ||
+      initial == 0) {
+    return TARN_OK;
+  }
+  for (size_t i = 0; i < SOME; i++)
+    some[i] = initial;
+  TARN__TRY(tarn__table_rows_begin(&e->parts[1].tensor, TARN_DTYPE_F32, &rows));
+  tarn_status status = TARN_OK;
+  size_t all = rows.count * rows.row;
+  for (size_t at = 0; at < all && status == TARN_OK; at += sizeof some)
+    status = tarn__table_rows_put(&rows, at, some,
+                                  tarn__lesser(all - at, sizeof some));
+  tarn__table_rows_end(&rows);
+  return status;
+}
+
+// --- from create to destroy ------------------------------------------------
+
+static void free_embedding(tarn_embedding *e) {
+  tarn__update_end(e);
+  tarn__tally_deinit(&e->tally);
+  tarn__host_free(e, sizeof *e);
+}
+
+// Destroys the states. Collective.
+static tarn_status end(tarn_embedding *e) {
+  tarn_status status = TARN_OK;
+  for (size_t i = e->part_count; i-- > 1;)
+    tarn__keep_first(&status, tarn_whole_destroy(e->parts[i].tensor.whole));
+  free_embedding(e);
+  return status;
+}
+
+// After a failure at all ranks; keeps the text of it.
+static void give_up(tarn_embedding *e, tarn_status status) {
+  tarn__failure failure = tarn__failure_of(status);
+  (void)end(e);
+  (void)tarn__failure_tell(&failure);
+}
+
+static tarn_status prepare(const tarn_whole_tensor *table,
+                           const tarn_embedding_options *options,
+                           tarn_embedding **out) {
+  tarn_embedding_options known;
+  *out = NULL;
+  TARN__TRY(check_table(table));
+  TARN__TRY(read_options(options, &known));
+  tarn_embedding *e = tarn__host_alloc(sizeof *e);
+  if (e == NULL) return TARN_E_NOMEM;
+  *e = (tarn_embedding){.optimizer.options = known};
+  *out = e;
+  TARN__TRY(
+      tarn_whole_tensor_rows(table, table->whole->rank, &e->first, &e->rows));
+  tarn_status status = add_part(e, "table", table);
+  tarn__tally_init(&e->tally, tarn__embedding_columns(e));
+  return status;
+}
+
+// Collective.
+static tarn_status build(tarn_embedding *e) {
+  const tarn_whole *whole = tarn__embedding_table(e)->whole;
+  size_t *partition = tarn__host_array(whole->ranks, sizeof *partition);
+  tarn_status status = partition != NULL
+                           ? count_rows(tarn__embedding_table(e), partition)
+                           : TARN_E_NOMEM;
+  status = tarn_comm_agree(whole->comm, status);
+  if (status == TARN_OK) status = add_states(e, partition);
+  tarn__host_free_array(partition, whole->ranks, sizeof *partition);
+  TARN__TRY(status);
+  status = fill_state(e);
+  if (status == TARN_OK) status = tarn__update_begin(e);
+  return tarn_comm_agree(whole->comm, status);
+}
+
+tarn_status tarn_embedding_create(const tarn_whole_tensor *table,
+                                  const tarn_embedding_options *options,
+                                  tarn_embedding **out_embedding) {
+  tarn_embedding *made = NULL;
+  if (table == NULL || out_embedding == NULL) {
+    return tarn__fail(TARN_E_INVALID, "embedding: NULL");
+  }
+  *out_embedding = NULL;
+  TARN__TRY(tarn__whole_check(table->whole));
+  tarn_status status = prepare(table, options, &made);
+  status =
+      compare(table, made != NULL ? &made->optimizer.options : NULL, status);
+  if (status == TARN_OK) {
+    status = build(made);
+    if (status != TARN_OK) give_up(made, status);
+  } else if (made != NULL) {
+    free_embedding(made);
+  }
+  TARN__TRY(status);
+  table->whole->users++;
+  *out_embedding = made;
+  return TARN_OK;
+}
+
+tarn_status tarn_embedding_destroy(tarn_embedding *embedding) {
+  if (embedding == NULL) return TARN_OK;
+  TARN__TRY(tarn__not_in_callback());
+  tarn__embedding_table(embedding)->whole->users--;
+  return end(embedding);
+}
+
+// --- learning rate ---------------------------------------------------------
+
+tarn_status tarn_embedding_set_learning_rate(tarn_embedding *embedding,
+                                             float learning_rate) {
+  if (embedding == NULL) return tarn__fail(TARN_E_INVALID, "embedding: NULL");
+  tarn_embedding_options options = embedding->optimizer.options;
+  options.learning_rate = learning_rate;
+  TARN__TRY(tarn__optimizer_check(&options));
+  embedding->optimizer = (tarn__optimizer){.options = options};
+  return TARN_OK;
+}
+
+// --- states and files ------------------------------------------------------
+
+tarn_status tarn_embedding_tensors(const tarn_embedding *embedding,
+                                   tarn_whole_named *out_tensors,
+                                   size_t *out_count) {
+  if (embedding == NULL || out_tensors == NULL || out_count == NULL) {
+    return tarn__fail(TARN_E_INVALID, "embedding: NULL");
+  }
+  *out_count = embedding->part_count;
+  for (size_t i = 0; i < embedding->part_count; i++)
+    out_tensors[i] =
+        (tarn_whole_named){embedding->names[i], embedding->parts[i].tensor};
+  return TARN_OK;
+}
+
+tarn_status tarn_embedding_store(const tarn_embedding *embedding,
+                                 const char *path,
+                                 const tarn_file_options *options,
+                                 tarn_file_report *out_report) {
+  size_t count = 0;
+  tarn_whole_named tensors[TARN_EMBEDDING_TENSORS];
+  TARN__TRY(tarn_embedding_tensors(embedding, tensors, &count));
+  return tarn_whole_store_named(tensors, count, path, options, out_report);
+}
+
+tarn_status tarn_embedding_load(tarn_embedding *embedding, const char *path,
+                                const tarn_file_options *options,
+                                tarn_file_report *out_report) {
+  size_t count = 0;
+  tarn_whole_named tensors[TARN_EMBEDDING_TENSORS];
+  TARN__TRY(tarn_embedding_tensors(embedding, tensors, &count));
+  return tarn_whole_load_named(tensors, count, path, options, out_report);
+}

@@ -1,0 +1,214 @@
+// Rows that are ready: where the host sees a part they are updated in place,
+// elsewhere they are copied, updated, and copied back, some at a time.
+#include "base/convert.h"
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "embedding/embedding.h"
+
+enum {
+  LINE = 64,
+  LINES_AHEAD = 8,  // of a row; the rest the processor fetches by itself
+  ROWS_AHEAD = 6,
+};
+
+// --- memory ----------------------------------------------------------------
+
+static size_t columns_of(const tarn_embedding *e,
+                         const tarn__embedding_part *part) {
+  return part->tensor.width == 1 ? 1 : tarn__embedding_columns(e);
+}
+
+static size_t scratch_size(const tarn_embedding *e,
+                           const tarn__embedding_part *part) {
+  return TARN__UPDATE_ROWS * columns_of(e, part) * part->element;
+}
+
+tarn_status tarn__update_begin(tarn_embedding *e) {
+  if (tarn__embedding_table(e)->dtype != TARN_DTYPE_F32) {
+    e->wide = tarn__host_array(tarn__embedding_columns(e), sizeof *e->wide);
+    if (e->wide == NULL) return TARN_E_NOMEM;
+  }
+  for (size_t i = 0; i < e->part_count; i++) {
+    tarn__embedding_part *part = &e->parts[i];
+    if (part->view != NULL || e->rows == 0) continue;
+    part->scratch = tarn__host_alloc(scratch_size(e, part));
+    if (part->scratch == NULL) return TARN_E_NOMEM;
+  }
+  return TARN_OK;
+}
+
+void tarn__update_end(tarn_embedding *e) {
+  tarn__host_free_array(e->wide, tarn__embedding_columns(e), sizeof *e->wide);
+  e->wide = NULL;
+  for (size_t i = 0; i < e->part_count; i++) {
+    tarn__host_free(e->parts[i].scratch, scratch_size(e, &e->parts[i]));
+    e->parts[i].scratch = NULL;
+  }
+}
+
+// --- rows that the host does not see ---------------------------------------
+
+static tarn_addr address_of(const void *pointer) {
+  return (tarn_addr)(uintptr_t)pointer;
+}
+
+// Columns |column| to |column| + |width| - 1 of rows |numbers|, to the scratch
+// or back.
+static tarn_status carry(const tarn_embedding *e,
+                         const tarn__embedding_part *part,
+                         tarn__rows_action action, const int64_t *numbers,
+                         size_t count, size_t column, size_t width) {
+  const tarn_whole *whole = part->tensor.whole;
+  size_t ends[2] = {
+      0, (e->rows - 1) * part->stride + part->tensor.width * part->element};
+  const tarn__whole_carriage carriage = {
+      .action = action,
+      .rows = {.struct_size = sizeof(tarn_rows),
+               .table = {&part->address, ends, 1},
+               .table_dtype = part->tensor.dtype,
+               .table_offset = column * part->element,
+               .table_stride = part->stride,
+               .table_count = e->rows,
+               .width = width,
+               .dense = address_of(part->scratch),
+               .dense_dtype = part->tensor.dtype,
+               .dense_stride = width * part->element,
+               .indices = address_of(numbers),
+               .index_dtype = TARN_DTYPE_I64,
+               .index_count = count},
+      .table = whole->place,
+      .dense = TARN_HOST,
+      .host = whole->host};
+  return tarn__rows_carry(&carriage, NULL);
+}
+
+// What of |part| belongs to columns of the table.
+static void columns_of_part(const tarn__embedding_part *part,
+                            const tarn__update *update, size_t *out_column,
+                            size_t *out_width) {
+  bool one = part->tensor.width == 1;
+  *out_column = one ? 0 : update->column;
+  *out_width = one ? 1 : update->width;
+}
+
+static tarn_status carry_all(const tarn_embedding *e,
+                             const tarn__update *update,
+                             tarn__rows_action action,
+                             const tarn__tally_ready *ready, size_t count) {
+  int64_t numbers[TARN__UPDATE_ROWS];
+  for (size_t k = 0; k < count; k++)
+    numbers[k] = ready[k].entry->row;
+  for (size_t i = 0; i < e->part_count; i++) {
+    const tarn__embedding_part *part = &e->parts[i];
+    size_t column = 0;
+    size_t width = 0;
+    if (part->view != NULL) continue;
+    columns_of_part(part, update, &column, &width);
+    TARN__TRY(carry(e, part, action, numbers, count, column, width));
+  }
+  return TARN_OK;
+}
+
+// --- where rows are --------------------------------------------------------
+
+// Of row |row|, the |k|th of those that are updated.
+static unsigned char *row_at(const tarn__embedding_part *part,
+                             const tarn__update *update, size_t row, size_t k) {
+  size_t column = 0;
+  size_t width = 0;
+  columns_of_part(part, update, &column, &width);
+  if (part->view != NULL) {
+    return part->view + row * part->stride + column * part->element;
+  }
+  return (unsigned char *)part->scratch + k * width * part->element;
+}
+
+static void fetch(const tarn_embedding *e, const tarn__update *update,
+                  size_t row) {
+  for (size_t i = 0; i < e->part_count; i++) {
+    const tarn__embedding_part *part = &e->parts[i];
+    size_t column = 0;
+    size_t width = 0;
+    if (part->view == NULL) continue;
+    columns_of_part(part, update, &column, &width);
+    const unsigned char *at = row_at(part, update, row, 0);
+    size_t size = tarn__lesser(width * part->element, LINES_AHEAD * LINE);
+    for (size_t b = 0; b < size; b += LINE)
+      __builtin_prefetch(at + b, 1);
+  }
+}
+
+// --- a row -----------------------------------------------------------------
+
+static tarn__optimizer_row row_of(const tarn_embedding *e,
+                                  const tarn__update *update,
+                                  const tarn__tally_ready *ready, size_t k) {
+  size_t row = ready->entry->row;
+  size_t all = tarn__embedding_table(e)->width;
+  tarn__optimizer_row r = {
+      .values = (float *)(void *)row_at(&e->parts[0], update, row, k),
+      .gradient = ready->gradient,
+      .width = update->width,
+      .whole_width = all,
+      .begins = update->column == 0,
+      .ends = update->column + update->width == all};
+  for (size_t i = 1, state = 0; i < e->part_count; i++) {
+    void *at = row_at(&e->parts[i], update, row, k);
+    if (e->parts[i].tensor.dtype == TARN_DTYPE_I32) {
+      r.count = at;
+    } else {
+      r.states[state++] = at;
+    }
+  }
+  return r;
+}
+
+static void narrow(tarn_embedding *e, const tarn__update *update,
+                   const tarn__tally_ready *ready, void *values) {
+  const tarn_embedding_options *o = &e->optimizer.options;
+  tarn_dtype dtype = tarn__embedding_table(e)->dtype;
+  if ((o->flags & TARN_EMBEDDING_STOCHASTIC) == 0) {
+    tarn__convert(dtype, values, TARN_DTYPE_F32, e->wide, update->width);
+    return;
+  }
+  uint64_t row =
+      tarn__stochastic_row(o->seed, e->applies, e->first + ready->entry->row);
+  tarn__stochastic_round(dtype, values, e->wide, update->width, row,
+                         update->column);
+}
+
+static void update_row(tarn_embedding *e, const tarn__update *update,
+                       const tarn__tally_ready *ready, size_t k) {
+  tarn__optimizer_row r = row_of(e, update, ready, k);
+  tarn_dtype dtype = tarn__embedding_table(e)->dtype;
+  void *values = r.values;
+  if (e->wide != NULL) {
+    tarn__convert(TARN_DTYPE_F32, e->wide, dtype, values, update->width);
+    r.values = e->wide;
+  }
+  if (update->measures) {
+    ready->entry->square += tarn__optimizer_square(&e->optimizer, &r);
+    return;
+  }
+  if (tarn__optimizer_is_row_wise(&e->optimizer) && r.begins) {
+    r.square = update->measured ? ready->entry->square
+                                : tarn__optimizer_square(&e->optimizer, &r);
+  }
+  tarn__optimizer_update(&e->optimizer, &r);
+  if (e->wide != NULL) narrow(e, update, ready, values);
+}
+
+tarn_status tarn__update_rows(tarn_embedding *e, const tarn__update *update,
+                              const tarn__tally_ready *ready, size_t count) {
+  TARN__TRY(carry_all(e, update, TARN__ROWS_GATHER, ready, count));
+  for (size_t k = 0; k < count && k < ROWS_AHEAD; k++)
+    fetch(e, update, ready[k].entry->row);
+  for (size_t k = 0; k < count; k++) {
+    if (k + ROWS_AHEAD < count) {
+      fetch(e, update, ready[k + ROWS_AHEAD].entry->row);
+    }
+    update_row(e, update, &ready[k], k);
+  }
+  if (update->measures) return TARN_OK;
+  return carry_all(e, update, TARN__ROWS_SCATTER, ready, count);
+}

@@ -1,0 +1,5 @@
+#include "support/run.h"
+int main(void) {
+  return run_tests();
+}
+SECONDS(10);
