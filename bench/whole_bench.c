@@ -9,16 +9,11 @@
 // not begun anew in a child.
 #include "whole_bench.h"
 
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "crew.h"
 #include "kit/tool.h"
 #include "whole_scene.h"
 
@@ -26,6 +21,8 @@ _Static_assert(
     (int)WHOLE_TIMEOUT_MS >= 2 * WHOLE_PEER_WAIT_MS,
     "longer than any op takes on a machine that does other things as "
     "well, and than the first rank waits for MPI while others wait for it");
+_Static_assert((int)WHOLE_RANKS_MOST <= (int)CREW_MOST,
+               "all of them can be forked");
 
 // ---------------------------------------------------------------------------
 // A rank
@@ -36,15 +33,6 @@ static void measure_kinds(whole_scene *s, whole_result *out) {
     s->kind = whole_kind_at(i);
     (void)whole_kind_measure(s, &out->made[i], out);
   }
-}
-
-static bool join(whole_scene *s, tarn_rendezvous *rendezvous) {
-  tarn_comm_options options = {.struct_size = sizeof options,
-                               .timeout_ms = WHOLE_TIMEOUT_MS};
-  bool joined =
-      whole_did(s, tarn_comm_join(rendezvous, s->rank, &options, &s->comm));
-  tarn_rendezvous_destroy(rendezvous);
-  return joined;
 }
 
 // The first rank's, once the others have been made.
@@ -67,70 +55,41 @@ static void measure_as_rank(whole_scene *s, whole_result *out) {
   whole_scene_close(s);
 }
 
-static void be_rank(whole_scene *s, tarn_rendezvous *rendezvous,
-                    whole_result *out) {
-  (void)join(s, rendezvous);
+// What the first process hands to the ranks that it forks.
+typedef struct start {
+  whole_scene scene;
+  whole_result *result;  // the first rank's
+} start;
+
+static bool be_rank(void *context, size_t rank, tarn_rendezvous *rendezvous) {
+  start *as = context;
+  whole_scene *s = &as->scene;
+  bool is_first = rank == 0;
+  whole_result *out = is_first ? as->result : tool_array(1, sizeof *out);
+  s->rank = rank;
+  if (!is_first) whole_peer_leave(s->peer);
+  (void)whole_did(s, crew_join(rendezvous, rank, WHOLE_TIMEOUT_MS, &s->comm));
   measure_as_rank(s, out);
   (void)tarn_comm_destroy(s->comm);
-}
-
-static _Noreturn void be_other_rank(whole_scene *s,
-                                    tarn_rendezvous *rendezvous) {
-  whole_result *unread = tool_array(1, sizeof *unread);
-  whole_peer_leave(s->peer);
-  be_rank(s, rendezvous, unread);
-  _exit(unread->failed[0] == '\0' ? EXIT_SUCCESS : EXIT_FAILURE);
-}
-
-// Returns how many there are now, this one with them.
-static size_t fork_others(whole_scene *s, tarn_rendezvous *rendezvous,
-                          pid_t *out_pids) {
-  pid_t first = getpid();
-  for (size_t r = 1; r < s->bench->ranks; r++) {
-    out_pids[r] = fork();
-    if (out_pids[r] < 0) return r;
-    if (out_pids[r] > 0) continue;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != first) _exit(EXIT_FAILURE);
-    s->rank = r;
-    be_other_rank(s, rendezvous);
-  }
-  return s->bench->ranks;
-}
-
-static void wait_for(const pid_t *pids, size_t count) {
-  for (size_t r = 1; r < count; r++) {
-    while (waitpid(pids[r], NULL, 0) < 0 && errno == EINTR) {
-    }
-  }
+  return out->failed[0] == '\0';
 }
 
 // ---------------------------------------------------------------------------
 // The first process
 // ---------------------------------------------------------------------------
 
-static void run_ranks(whole_scene *s, whole_result *out) {
-  pid_t pids[WHOLE_RANKS_MOST];
-  tarn_rendezvous *rendezvous = NULL;
-  if (!whole_did(s, tarn_rendezvous_create(s->bench->ranks, &rendezvous))) {
-    memcpy(out->failed, s->why, sizeof out->failed);
-    return;
-  }
-  size_t count = fork_others(s, rendezvous, pids);
-  be_rank(s, rendezvous, out);
-  wait_for(pids, count);
-}
-
 static void measure_all(void *context, void *out_result) {
   whole_result *out = out_result;
-  whole_scene s = {.bench = context};
-  if (s.bench->mpi == NULL) {
-    snprintf(out->mpi_skipped, sizeof out->mpi_skipped, "%s", s.bench->why_not);
+  start as = {.scene.bench = context, .result = out};
+  const whole_bench *bench = as.scene.bench;
+  if (bench->mpi == NULL) {
+    snprintf(out->mpi_skipped, sizeof out->mpi_skipped, "%s", bench->why_not);
   } else {
-    s.peer = whole_peer_start(s.bench, out->mpi_skipped);
+    as.scene.peer = whole_peer_start(bench, out->mpi_skipped);
   }
-  run_ranks(&s, out);
-  whole_peer_stop(s.peer);
+  whole_peer *peer = as.scene.peer;
+  (void)crew_run(bench->ranks, be_rank, &as, out->failed, sizeof out->failed);
+  whole_peer_stop(peer);
 }
 
 double whole_memcpy_gbs(const whole_result *result) {
