@@ -17,8 +17,8 @@ static int decimals_of(double value) {
   return value == floor(value) ? 0 : 3;
 }
 
-void bench_figure_write(sheet *s, const bench_figure *figure,
-                        const char *device, double value, const char *failed) {
+void bench_figure_cells(sheet *s, const bench_figure *figure,
+                        const char *device, double value) {
   sheet_text(s, "figure", "name", figure->name);
   if (device != NULL) sheet_text(s, "device", "device", device);
   sheet_number(s, "value", "value", value, decimals_of(value));
@@ -27,6 +27,11 @@ void bench_figure_write(sheet *s, const bench_figure *figure,
   sheet_only(s, SHEET_PEOPLE | SHEET_CSV);
   sheet_text(s, "what", "what", figure->what);
   sheet_only(s, SHEET_ALL);
+}
+
+void bench_figure_write(sheet *s, const bench_figure *figure,
+                        const char *device, double value, const char *failed) {
+  bench_figure_cells(s, figure, device, value);
   if (failed != NULL) sheet_failed(s, "failed", failed);
   sheet_row_end(s);
 }

@@ -13,8 +13,11 @@ typedef struct bench_figure {
   sheet_bound bound;
 } bench_figure;
 
-// The cells of a row: name, |device| unless NULL, value, unit, goal, met, what,
-// and |failed| unless NULL.
+// Cells of a row: name, |device| unless NULL, value, unit, goal, met and what.
+void bench_figure_cells(sheet *s, const bench_figure *figure,
+                        const char *device, double value);
+
+// A row of these, and of |failed| unless NULL.
 void bench_figure_write(sheet *s, const bench_figure *figure,
                         const char *device, double value, const char *failed);
 

@@ -13,6 +13,7 @@ extern const tool_verb bench_of_pools;
 extern const tool_verb bench_of_preloads;
 extern const tool_verb bench_of_recorder;
 extern const tool_verb bench_of_synced;
+extern const tool_verb bench_of_tables;
 extern const tool_verb bench_of_views;
 extern const tool_verb bench_of_wholes;
 extern const tool_verb bench_of_why;

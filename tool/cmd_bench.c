@@ -9,6 +9,7 @@
 //   bench preload   programs under allocators that are preloaded
 //   bench record    what recording costs a program
 //   bench synced    what synced buffers cost, and what they do not copy
+//   bench table     tables in files
 //   bench view      pages in a browser
 //   bench whole     rows of one memory over several processes
 //   bench why       a large snapshot, read and asked about
@@ -29,6 +30,7 @@ static const char help[] =
     "       tarn bench preload [OPTION]...\n"
     "       tarn bench record [OPTION]...\n"
     "       tarn bench synced [OPTION]...\n"
+    "       tarn bench table [OPTION]... [PART]...\n"
     "       tarn bench view [OPTION]...\n"
     "       tarn bench whole [OPTION]...\n"
     "       tarn bench why [OPTION]...\n"
@@ -42,6 +44,7 @@ static const char help[] =
     "  preload   what real programs take under each allocator\n"
     "  record    what `tarn record` takes of the program that it records\n"
     "  synced    what synced buffers cost, and what they do not copy\n"
+    "  table     tables in files, over preads, pwrites and fio\n"
     "  view      how fast a page of 'tarn view' appears and moves\n"
     "  whole     rows of one memory over several processes, over memcpy\n"
     "  why       what reading a large snapshot and asking about it takes\n"
@@ -52,7 +55,8 @@ static const tool_verb *const subjects[] = {
     &bench_of_blocks,   &bench_of_counters, &bench_of_devices,
     &bench_of_models,   &bench_of_plans,    &bench_of_pools,
     &bench_of_preloads, &bench_of_recorder, &bench_of_synced,
-    &bench_of_views,    &bench_of_wholes,   &bench_of_why,
+    &bench_of_tables,   &bench_of_views,    &bench_of_wholes,
+    &bench_of_why,
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects, NAMES_SIZE = 256 };
 

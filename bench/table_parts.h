@@ -1,0 +1,11 @@
+// table_parts.h - the parts of table_bench.h, each in a file of its own.
+#ifndef TARN_BENCH_TABLE_PARTS_H_
+#define TARN_BENCH_TABLE_PARTS_H_
+
+#include "table_bench.h"
+
+// Tables into and out of files, beside preads and pwrites of 1 MiB by as many
+// processes and, past the page cache, beside fio.
+extern const table_part table_files_part;
+
+#endif  // TARN_BENCH_TABLE_PARTS_H_
