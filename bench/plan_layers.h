@@ -6,7 +6,7 @@
 
 enum {
   LAYER_WEIGHTS = 4,  // into attention, out of it, and of feed-forward two
-  LAYER_HELD = LAYER_WEIGHTS * 4 + 1,  // with the optimiser's, and norms
+  LAYER_HELD = LAYER_WEIGHTS * 4 + 1,  // with the optimizer's, and norms
   MOST_SEQUENCES = 6,
 };
 

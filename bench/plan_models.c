@@ -1,5 +1,5 @@
 // A table of models, and an iteration of one: the buffers that live throughout,
-// micro-batches, of which several overlap, and the optimiser.
+// micro-batches, of which several overlap, and the optimizer.
 #include "plan_models.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef struct kind {
   uint64_t heads;
   uint64_t words;           // in the vocabulary
   uint64_t tokens;          // of a micro-batch, at most
-  uint64_t shards;          // of the optimiser's state
+  uint64_t shards;          // of the optimizer's state
   uint64_t experts;         // in every second layer; 0: none
   uint64_t one_checkpoint;  // in so many layers; 0: none
   uint64_t one_unfused;     // attention in so many layers; 0: none
@@ -170,7 +170,7 @@ static void run_batches(making *m) {
   }
 }
 
-// --- the optimiser -----------------------------------------------------------
+// --- the optimizer -----------------------------------------------------------
 
 static void update(making *m, uint64_t numbers, size_t gradient) {
   program *p = &m->program;

@@ -6,7 +6,7 @@
 //
 //   weights in bfloat16, and a shard of master weights and both moments of
 //   Adam in float32, all there throughout;
-//   gradients, from the first micro-batch that makes them to the optimiser;
+//   gradients, from the first micro-batch that makes them to the optimizer;
 //   what the forward pass saves for the backward pass, which is freed in the
 //   reverse order within a micro-batch, and first in, first out between those
 //   that are in flight at once, as on a stage of a pipeline;

@@ -8,4 +8,8 @@
 // processes and, past the page cache, beside fio.
 extern const table_part table_files_part;
 
+// Optimizers of embeddings, beside gathers of the same rows, and beside those
+// of PyTorch.
+extern const table_part table_apply_part;
+
 #endif  // TARN_BENCH_TABLE_PARTS_H_

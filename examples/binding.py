@@ -17,7 +17,8 @@ import sys
 
 BASIC = {"void": None, "bool": ctypes.c_bool, "char": ctypes.c_char,
          "int": ctypes.c_int, "unsigned int": ctypes.c_uint,
-         "unsigned char": ctypes.c_ubyte, "double": ctypes.c_double,
+         "unsigned char": ctypes.c_ubyte, "float": ctypes.c_float,
+         "double": ctypes.c_double,
          "size_t": ctypes.c_size_t,
          **{f"{sign}int{bits}_t": getattr(ctypes, f"c_{sign}int{bits}")
             for sign in ("", "u") for bits in (8, 16, 32, 64)}}

@@ -111,10 +111,11 @@ typedef struct tarn_embedding_options {
 TARN_API TARN_MUST_CHECK tarn_status tarn_embedding_defaults(
     tarn_optimizer optimizer, tarn_embedding_options *out_options);
 
-// Creates an embedding of |table|, and the states of its optimizer: tables of
+// Creates an embedding of |table|, and the states of its optimizer: tensors of
 // F32 of the same width, one for SGD with momentum, RMSPROP and ADAGRAD (with
 // ROW_WISE of width 1), two for ADAM, and one of I32 of width 1, which counts.
-// All begin with 0 but for |initial|. Collective; options are the same at all
+// They are columns of one table, so that what belongs to a row is together. All
+// begin with 0 but for |initial|. Collective; options are the same at all
 // ranks.
 //
 // Lifetime: until tarn_embedding_destroy. |table->whole|, which stays the

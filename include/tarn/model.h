@@ -96,7 +96,7 @@ typedef enum tarn_tensor_kind {
   TARN_OUTPUT = 1,  // of a layer, or fed to the net: data and diff
   TARN_INPUT = 2,   // of a layer: a view of an output, data and diff
   TARN_CACHE = 3,   // of a layer, between forward and backward: data only
-  TARN_STATE = 4,   // of an optimiser, beside a parameter: data only
+  TARN_STATE = 4,   // of an optimizer, beside a parameter: data only
   // In calls that look up: any kind. Future kinds stay below it, so that arrays
   // by kind keep this length.
   TARN_KIND_ALL = 8,
@@ -155,7 +155,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_model_tie(tarn_model *model,
                                                     tarn_tensor *param,
                                                     tarn_tensor **out_tensor);
 
-// Adds an optimiser's state of |param|, with its shape, named "<param>.<name>".
+// Adds an optimizer's state of |param|, with its shape, named "<param>.<name>".
 // A state of a tied parameter belongs to its root. States begin as zeros.
 // Errors as above.
 TARN_API TARN_MUST_CHECK tarn_status

@@ -30,7 +30,7 @@ extern "C" {
 // Parameters and files
 // ---------------------------------------------------------------------------
 
-// Save and load states of optimisers too. A load keeps the values of states
+// Save and load states of optimizers too. A load keeps the values of states
 // that the file lacks.
 #define TARN_FILE_STATES (1u << 0)
 // Load: parameters that the file lacks keep their values.

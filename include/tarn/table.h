@@ -21,7 +21,7 @@
 //                one or two dimensions in C order, little-endian, are loaded
 //                whatever their header's length
 //   SAFETENSORS  several named tensors, such as a table and the states of its
-//                optimiser; the checksums are in the header's metadata
+//                optimizer; the checksums are in the header's metadata
 //   RAW          rows and nothing else, as libwholegraph has them: in one file,
 //                in several that follow one another, or dealt out in turn
 //

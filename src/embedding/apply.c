@@ -5,7 +5,7 @@
 
 typedef struct taker {
   tarn_embedding *embedding;
-  tarn__update update;
+  tarn__embedding_update update;
 } taker;
 
 // --- what comes to the owner -----------------------------------------------
@@ -21,7 +21,7 @@ static tarn_status take(void *context, const tarn__whole_arrival *arrivals,
                         size_t n, tarn_dtype dtype, size_t width) {
   const taker *t = context;
   tarn_embedding *e = t->embedding;
-  tarn__tally_ready ready[TARN__UPDATE_ROWS];
+  tarn__embedding_tally_ready ready[TARN__UPDATE_ROWS];
   for (size_t i = 0; i < n; i += TARN__UPDATE_ROWS) {
     size_t some = tarn__lesser(n - i, TARN__UPDATE_ROWS);
     size_t ready_count = 0;

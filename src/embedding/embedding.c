@@ -96,70 +96,98 @@ static tarn_status count_rows(const tarn_whole_tensor *table, size_t *out) {
 }
 
 // In copies of HIERARCHICAL memory all rows are divided, whatever the tensor.
-static tarn_status check_rows(const tarn_embedding *e,
-                              const tarn_whole_tensor *state) {
+static tarn_status check_rows(const tarn_embedding *e) {
   size_t first = 0;
   size_t rows = 0;
-  TARN__TRY(tarn_whole_tensor_rows(state, state->whole->rank, &first, &rows));
+  TARN__TRY(
+      tarn_whole_tensor_rows(&e->states, e->states.whole->rank, &first, &rows));
   if (first == e->first && rows == e->rows) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
                     "embedding: the table is a part of hierarchical memory in "
                     "copies");
 }
 
-// A table divided as |e|'s is. Collective.
-static tarn_status add_state(tarn_embedding *e, const size_t *partition,
-                             const char *name, tarn_dtype dtype, size_t width) {
+// Columns of |states|.
+static tarn_status add_columns(tarn_embedding *e,
+                               const tarn_whole_tensor *states,
+                               const char *name, size_t begin, size_t width) {
+  tarn_whole_tensor part;
+  TARN__TRY(tarn_whole_tensor_sub(states, 0, TARN_WHOLE_END, begin,
+                                  begin + width, &part));
+  return add_part(e, name, &part);
+}
+
+static tarn_status add_all_columns(
+    tarn_embedding *e, const tarn__embedding_optimizer_states *kinds,
+    size_t width) {
+  size_t at = 0;
+  tarn_whole_tensor counts = e->states;
+  TARN__TRY(check_rows(e));
+  for (size_t i = 0; kinds->names[i] != NULL; i++, at += width)
+    TARN__TRY(add_columns(e, &e->states, kinds->names[i], at, width));
+  counts.dtype = TARN_DTYPE_I32;
+  return kinds->counts ? add_columns(e, &counts, "step", at, 1) : TARN_OK;
+}
+
+// A table divided as |e|'s is: all that belongs to a row is together.
+// Collective.
+static tarn_status make_states(tarn_embedding *e, const size_t *partition,
+                               size_t width) {
   const tarn_whole_tensor *table = tarn__embedding_table(e);
   const tarn_whole *whole = table->whole;
-  const bool copies = whole->spread == TARN_WHOLE_COPIES;
-  tarn_whole_tensor made;
   const tarn_whole_table_options options = {
       .struct_size = sizeof options,
       .type = whole->type,
       .place = whole->place,
-      .dtype = dtype,
+      .dtype = TARN_DTYPE_F32,
       .rows = table->rows,
       .width = width,
-      .partition = copies ? NULL : partition,
-      .name = name,
+      .partition = whole->spread == TARN_WHOLE_COPIES ? NULL : partition,
+      .name = "optimizer",
       .spread = whole->spread};
-  TARN__TRY(tarn_whole_table_create(whole->comm, &options, &made));
-  tarn_status status = add_part(e, name, &made);
-  if (status == TARN_OK) status = check_rows(e, &made);
-  return tarn_comm_agree(whole->comm, status);
+  return tarn_whole_table_create(whole->comm, &options, &e->states);
 }
 
 static tarn_status add_states(tarn_embedding *e, const size_t *partition) {
-  tarn__optimizer_states states =
+  const tarn_whole_tensor *table = tarn__embedding_table(e);
+  tarn__embedding_optimizer_states kinds =
       tarn__optimizer_states_of(&e->optimizer.options);
-  size_t width = tarn__optimizer_is_row_wise(&e->optimizer)
-                     ? 1
-                     : tarn__embedding_table(e)->width;
-  for (size_t i = 0; states.names[i] != NULL; i++)
-    TARN__TRY(add_state(e, partition, states.names[i], TARN_DTYPE_F32, width));
-  if (!states.counts) return TARN_OK;
-  return add_state(e, partition, "step", TARN_DTYPE_I32, 1);
+  size_t width = tarn__optimizer_is_row_wise(&e->optimizer) ? 1 : table->width;
+  size_t all = kinds.counts ? 1 : 0;
+  for (size_t i = 0; kinds.names[i] != NULL; i++)
+    all += width;
+  if (all == 0) return TARN_OK;
+  TARN__TRY(make_states(e, partition, all));
+  return tarn_comm_agree(table->whole->comm, add_all_columns(e, &kinds, width));
 }
 
 // |initial| in all elements of the first state. Not collective.
+static tarn_status fill_rows(const tarn__table_rows *rows, float initial) {
+  enum { SOME = 64 << 10 };
+  size_t most = rows->row < SOME ? SOME / rows->row : 1;
+  size_t count = most * rows->row / sizeof(float);
+  float *some = tarn__host_array(count, sizeof *some);
+  if (some == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    some[i] = initial;
+  tarn_status status = TARN_OK;
+  for (size_t at = 0; at < rows->count && status == TARN_OK; at += most)
+    status =
+        tarn__table_rows_put(rows, at * rows->row, some,
+                             tarn__lesser(rows->count - at, most) * rows->row);
+  tarn__host_free_array(some, count, sizeof *some);
+  return status;
+}
+
 static tarn_status fill_state(const tarn_embedding *e) {
-  enum { SOME = 4096 };
-  float some[SOME];
   float initial = e->optimizer.options.initial;
   tarn__table_rows rows;
   if (e->optimizer.options.optimizer != TARN_OPTIMIZER_ADAGRAD ||
       initial == 0) {
     return TARN_OK;
   }
-  for (size_t i = 0; i < SOME; i++)
-    some[i] = initial;
   TARN__TRY(tarn__table_rows_begin(&e->parts[1].tensor, TARN_DTYPE_F32, &rows));
-  tarn_status status = TARN_OK;
-  size_t all = rows.count * rows.row;
-  for (size_t at = 0; at < all && status == TARN_OK; at += sizeof some)
-    status = tarn__table_rows_put(&rows, at, some,
-                                  tarn__lesser(all - at, sizeof some));
+  tarn_status status = fill_rows(&rows, initial);
   tarn__table_rows_end(&rows);
   return status;
 }
@@ -174,9 +202,7 @@ static void free_embedding(tarn_embedding *e) {
 
 // Destroys the states. Collective.
 static tarn_status end(tarn_embedding *e) {
-  tarn_status status = TARN_OK;
-  for (size_t i = e->part_count; i-- > 1;)
-    tarn__keep_first(&status, tarn_whole_destroy(e->parts[i].tensor.whole));
+  tarn_status status = tarn_whole_destroy(e->states.whole);
   free_embedding(e);
   return status;
 }
@@ -261,7 +287,7 @@ tarn_status tarn_embedding_set_learning_rate(tarn_embedding *embedding,
   tarn_embedding_options options = embedding->optimizer.options;
   options.learning_rate = learning_rate;
   TARN__TRY(tarn__optimizer_check(&options));
-  embedding->optimizer = (tarn__optimizer){.options = options};
+  embedding->optimizer = (tarn__embedding_optimizer){.options = options};
   return TARN_OK;
 }
 

@@ -30,14 +30,15 @@ typedef struct tarn__embedding_part {
 } tarn__embedding_part;
 
 struct tarn_embedding {
-  tarn__optimizer optimizer;
+  tarn__embedding_optimizer optimizer;
   tarn__embedding_part parts[TARN__PARTS];  // the table comes first
   const char *names[TARN__PARTS];           // as in files
   size_t part_count;
-  size_t first;  // this rank's first row
-  size_t rows;   // of this rank
+  tarn_whole_tensor states;  // of which those behind the table are columns
+  size_t first;              // this rank's first row
+  size_t rows;               // of this rank
   uint64_t applies;
-  tarn__tally tally;
+  tarn__embedding_tally tally;
   float *wide;  // a row in F32, where the table has another dtype
 };
 
@@ -55,12 +56,12 @@ static inline size_t tarn__embedding_columns(const tarn_embedding *e) {
 // --- update.c --------------------------------------------------------------
 
 // Columns of rows that are ready.
-typedef struct tarn__update {
+typedef struct tarn__embedding_update {
   size_t column;  // the first
   size_t width;
   bool measures;  // ROW_WISE: adds up squares, and changes nothing
   bool measured;  // likewise: that was done
-} tarn__update;
+} tarn__embedding_update;
 
 // Makes what rows are copied to, where the host does not see a part.
 //
@@ -71,10 +72,9 @@ void tarn__update_end(tarn_embedding *e);
 // |count| rows, at most TARN__UPDATE_ROWS.
 //
 // TARN_E_DEVICE and others of copies.
-TARN_MUST_CHECK tarn_status tarn__update_rows(tarn_embedding *e,
-                                              const tarn__update *update,
-                                              const tarn__tally_ready *ready,
-                                              size_t count);
+TARN_MUST_CHECK tarn_status
+tarn__update_rows(tarn_embedding *e, const tarn__embedding_update *update,
+                  const tarn__embedding_tally_ready *ready, size_t count);
 
 // --- stochastic.c ----------------------------------------------------------
 

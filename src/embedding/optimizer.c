@@ -95,20 +95,21 @@ tarn_status tarn__optimizer_check(const tarn_embedding_options *options) {
   return check_flags(options);
 }
 
-tarn__optimizer_states tarn__optimizer_states_of(
+tarn__embedding_optimizer_states tarn__optimizer_states_of(
     const tarn_embedding_options *options) {
   switch (options->optimizer) {
     case TARN_OPTIMIZER_SGD:
       if (options->momentum == 0) break;
-      return (tarn__optimizer_states){{"momentum_buffer"}, false};
+      return (tarn__embedding_optimizer_states){{"momentum_buffer"}, false};
     case TARN_OPTIMIZER_ADAM:
-      return (tarn__optimizer_states){{"exp_avg", "exp_avg_sq"}, true};
+      return (tarn__embedding_optimizer_states){{"exp_avg", "exp_avg_sq"},
+                                                true};
     case TARN_OPTIMIZER_RMSPROP:
-      return (tarn__optimizer_states){{"square_avg"}, false};
+      return (tarn__embedding_optimizer_states){{"square_avg"}, false};
     case TARN_OPTIMIZER_ADAGRAD:
-      return (tarn__optimizer_states){{"sum"}, false};
+      return (tarn__embedding_optimizer_states){{"sum"}, false};
   }
-  return (tarn__optimizer_states){{NULL}, false};
+  return (tarn__embedding_optimizer_states){{NULL}, false};
 }
 
 // --- the step of ADAM ------------------------------------------------------
@@ -123,14 +124,14 @@ static double power(double base, uint32_t exponent) {
   return result;
 }
 
-static float step_size(tarn__optimizer *o, uint32_t t) {
+static float step_size(tarn__embedding_optimizer *o, uint32_t t) {
   const tarn_embedding_options *p = &o->options;
-  tarn__optimizer_step *known = &o->steps[t % TARN__STEPS_KNOWN];
+  tarn__embedding_optimizer_step *known = &o->steps[t % TARN__STEPS_KNOWN];
   if (known->t == t) return known->size;
   double second = sqrt(1 - power((double)p->beta2, t));
   double size =
       (double)p->learning_rate * second / (1 - power((double)p->beta1, t));
-  *known = (tarn__optimizer_step){t, (float)size};
+  *known = (tarn__embedding_optimizer_step){t, (float)size};
   return known->size;
 }
 
@@ -202,8 +203,8 @@ static void adagrad(span s, float *restrict sum,
   }
 }
 
-float tarn__optimizer_square(const tarn__optimizer *o,
-                             const tarn__optimizer_row *row) {
+float tarn__optimizer_square(const tarn__embedding_optimizer *o,
+                             const tarn__embedding_row *row) {
   const float decay = o->options.weight_decay;
   float sums[8] = {0};
   for (size_t i = 0; i < row->width; i++) {
@@ -218,8 +219,8 @@ float tarn__optimizer_square(const tarn__optimizer *o,
 
 // --- a row -----------------------------------------------------------------
 
-static void update_adam(tarn__optimizer *o, const tarn__optimizer_row *row,
-                        span s) {
+static void update_adam(tarn__embedding_optimizer *o,
+                        const tarn__embedding_row *row, span s) {
   const tarn_embedding_options *p = &o->options;
   bool decoupled = (p->flags & TARN_EMBEDDING_DECOUPLED) != 0;
   uint32_t t = (uint32_t)*row->count + 1;
@@ -230,7 +231,7 @@ static void update_adam(tarn__optimizer *o, const tarn__optimizer_row *row,
 }
 
 static void update_adagrad(const tarn_embedding_options *o,
-                           const tarn__optimizer_row *row, span s) {
+                           const tarn__embedding_row *row, span s) {
   float *sum = row->states[0];
   if ((o->flags & TARN_EMBEDDING_ROW_WISE) == 0) {
     adagrad(s, sum, o, o->weight_decay);
@@ -240,8 +241,8 @@ static void update_adagrad(const tarn_embedding_options *o,
   sgd(s, o->learning_rate / (sqrtf(*sum) + o->epsilon), o->weight_decay);
 }
 
-void tarn__optimizer_update(tarn__optimizer *o,
-                            const tarn__optimizer_row *row) {
+void tarn__optimizer_update(tarn__embedding_optimizer *o,
+                            const tarn__embedding_row *row) {
   const tarn_embedding_options *p = &o->options;
   span s = {row->values, row->gradient, row->width};
   switch (p->optimizer) {

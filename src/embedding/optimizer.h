@@ -7,18 +7,18 @@
 enum { TARN__STEPS_KNOWN = 1024 };
 
 // The step of ADAM for rows that were updated |t| times.
-typedef struct tarn__optimizer_step {
+typedef struct tarn__embedding_optimizer_step {
   uint32_t t;  // 0: none
   float size;
-} tarn__optimizer_step;
+} tarn__embedding_optimizer_step;
 
-typedef struct tarn__optimizer {
+typedef struct tarn__embedding_optimizer {
   tarn_embedding_options options;
-  tarn__optimizer_step steps[TARN__STEPS_KNOWN];
-} tarn__optimizer;
+  tarn__embedding_optimizer_step steps[TARN__STEPS_KNOWN];
+} tarn__embedding_optimizer;
 
 // Some or all elements of a row.
-typedef struct tarn__optimizer_row {
+typedef struct tarn__embedding_row {
   float *values;
   const float *gradient;
   float *states[2];  // as many elements; ROW_WISE: one
@@ -28,7 +28,7 @@ typedef struct tarn__optimizer_row {
   bool begins;         // with its first element; then ROW_WISE takes |square|
   bool ends;           // with its last; then it is counted
   float square;        // ROW_WISE: of all elements, as below
-} tarn__optimizer_row;
+} tarn__embedding_row;
 
 // Checks all but struct_size.
 //
@@ -38,23 +38,25 @@ tarn__optimizer_check(const tarn_embedding_options *options);
 
 // Tables of F32 that it needs, by name, NULL after the last; and whether it
 // counts.
-typedef struct tarn__optimizer_states {
+typedef struct tarn__embedding_optimizer_states {
   const char *names[3];
   bool counts;
-} tarn__optimizer_states;
+} tarn__embedding_optimizer_states;
 
-tarn__optimizer_states tarn__optimizer_states_of(
+tarn__embedding_optimizer_states tarn__optimizer_states_of(
     const tarn_embedding_options *options);
 
-static inline bool tarn__optimizer_is_row_wise(const tarn__optimizer *o) {
+static inline bool tarn__optimizer_is_row_wise(
+    const tarn__embedding_optimizer *o) {
   return (o->options.flags & TARN_EMBEDDING_ROW_WISE) != 0;
 }
 
 // The sum of the squares of g, with its decay: of eight sums of every eighth
 // element, in order.
-float tarn__optimizer_square(const tarn__optimizer *o,
-                             const tarn__optimizer_row *row);
+float tarn__optimizer_square(const tarn__embedding_optimizer *o,
+                             const tarn__embedding_row *row);
 
-void tarn__optimizer_update(tarn__optimizer *o, const tarn__optimizer_row *row);
+void tarn__optimizer_update(tarn__embedding_optimizer *o,
+                            const tarn__embedding_row *row);
 
 #endif  // TARN_EMBEDDING_OPTIMIZER_H_

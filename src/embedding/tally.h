@@ -13,21 +13,21 @@
 
 #include "whole/rows.h"
 
-typedef struct tarn__tally_entry {
+typedef struct tarn__embedding_tally_entry {
   uint32_t row;   // TARN__NO_ROW: the entry is not used
   uint32_t left;  // gradients to come
   uint32_t sum;   // where they are added up; TARN__NO_SUM: nowhere yet
   float square;   // for whoever looks at rows twice
-} tarn__tally_entry;
+} tarn__embedding_tally_entry;
 
 #define TARN__NO_ROW UINT32_MAX
 #define TARN__NO_SUM UINT32_MAX
 
 enum { TARN__SUM_BLOCKS = 26 };
 
-typedef struct tarn__tally {
+typedef struct tarn__embedding_tally {
   size_t width;
-  tarn__tally_entry *entries;
+  tarn__embedding_tally_entry *entries;
   uint32_t *counts;  // of the entries, as they were; NULL: not kept
   unsigned bits;     // there are 1 << bits entries; 0: none
   size_t used;
@@ -35,40 +35,44 @@ typedef struct tarn__tally {
   size_t blocks;
   uint32_t made;  // sums that have been in use
   uint32_t idle;  // one that is not; its first element is the next
-} tarn__tally;
+} tarn__embedding_tally;
 
 // A row all of whose gradients have come.
-typedef struct tarn__tally_ready {
-  tarn__tally_entry *entry;
+typedef struct tarn__embedding_tally_ready {
+  tarn__embedding_tally_entry *entry;
   const float *gradient;  // |width| elements
-} tarn__tally_ready;
+} tarn__embedding_tally_ready;
 
 // For sums of at most |width| elements.
-void tarn__tally_init(tarn__tally *tally, size_t width);
-void tarn__tally_deinit(tarn__tally *tally);
+void tarn__tally_init(tarn__embedding_tally *tally, size_t width);
+void tarn__tally_deinit(tarn__embedding_tally *tally);
 
 // Forgets all rows and sums, but keeps memory for about as many.
-void tarn__tally_clear(tarn__tally *tally);
+void tarn__tally_clear(tarn__embedding_tally *tally);
 
 // TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status tarn__tally_count(
-    tarn__tally *tally, const tarn__whole_arrival *arrivals, size_t count);
+TARN_MUST_CHECK tarn_status
+tarn__tally_count(tarn__embedding_tally *tally,
+                  const tarn__whole_arrival *arrivals, size_t count);
 
 // Keeps the counts of all rows, so that tarn__tally_again can restore them.
 //
 // TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status tarn__tally_keep(tarn__tally *tally);
-void tarn__tally_again(tarn__tally *tally);
+TARN_MUST_CHECK tarn_status tarn__tally_keep(tarn__embedding_tally *tally);
+void tarn__tally_again(tarn__embedding_tally *tally);
 
 // Adds the first |width| elements of |arrivals|, which were counted. Room for
 // |count| ready rows; each is until tarn__tally_done.
 //
 // TARN_E_NOMEM
 // TARN_E_CORRUPT  more gradients than were counted.
-TARN_MUST_CHECK tarn_status tarn__tally_add(
-    tarn__tally *tally, const tarn__whole_arrival *arrivals, size_t count,
-    tarn_dtype dtype, size_t width, tarn__tally_ready *out, size_t *out_count);
-void tarn__tally_done(tarn__tally *tally, const tarn__tally_ready *ready,
-                      size_t count);
+TARN_MUST_CHECK tarn_status tarn__tally_add(tarn__embedding_tally *tally,
+                                            const tarn__whole_arrival *arrivals,
+                                            size_t count, tarn_dtype dtype,
+                                            size_t width,
+                                            tarn__embedding_tally_ready *out,
+                                            size_t *out_count);
+void tarn__tally_done(tarn__embedding_tally *tally,
+                      const tarn__embedding_tally_ready *ready, size_t count);
 
 #endif  // TARN_EMBEDDING_TALLY_H_

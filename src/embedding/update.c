@@ -7,8 +7,8 @@
 
 enum {
   LINE = 64,
-  LINES_AHEAD = 8,  // of a row; the rest the processor fetches by itself
-  ROWS_AHEAD = 6,
+  BYTES_AHEAD = 512,  // of a row; the rest the processor fetches by itself
+  ROWS_AHEAD = 8,
 };
 
 // --- memory ----------------------------------------------------------------
@@ -84,17 +84,18 @@ static tarn_status carry(const tarn_embedding *e,
 
 // What of |part| belongs to columns of the table.
 static void columns_of_part(const tarn__embedding_part *part,
-                            const tarn__update *update, size_t *out_column,
-                            size_t *out_width) {
+                            const tarn__embedding_update *update,
+                            size_t *out_column, size_t *out_width) {
   bool one = part->tensor.width == 1;
   *out_column = one ? 0 : update->column;
   *out_width = one ? 1 : update->width;
 }
 
 static tarn_status carry_all(const tarn_embedding *e,
-                             const tarn__update *update,
+                             const tarn__embedding_update *update,
                              tarn__rows_action action,
-                             const tarn__tally_ready *ready, size_t count) {
+                             const tarn__embedding_tally_ready *ready,
+                             size_t count) {
   int64_t numbers[TARN__UPDATE_ROWS];
   for (size_t k = 0; k < count; k++)
     numbers[k] = ready[k].entry->row;
@@ -113,7 +114,8 @@ static tarn_status carry_all(const tarn_embedding *e,
 
 // Of row |row|, the |k|th of those that are updated.
 static unsigned char *row_at(const tarn__embedding_part *part,
-                             const tarn__update *update, size_t row, size_t k) {
+                             const tarn__embedding_update *update, size_t row,
+                             size_t k) {
   size_t column = 0;
   size_t width = 0;
   columns_of_part(part, update, &column, &width);
@@ -123,8 +125,9 @@ static unsigned char *row_at(const tarn__embedding_part *part,
   return (unsigned char *)part->scratch + k * width * part->element;
 }
 
-static void fetch(const tarn_embedding *e, const tarn__update *update,
-                  size_t row) {
+// Always inline: gcc drops calls of what only prefetches.
+static inline __attribute__((always_inline)) void fetch(
+    const tarn_embedding *e, const tarn__embedding_update *update, size_t row) {
   for (size_t i = 0; i < e->part_count; i++) {
     const tarn__embedding_part *part = &e->parts[i];
     size_t column = 0;
@@ -132,7 +135,7 @@ static void fetch(const tarn_embedding *e, const tarn__update *update,
     if (part->view == NULL) continue;
     columns_of_part(part, update, &column, &width);
     const unsigned char *at = row_at(part, update, row, 0);
-    size_t size = tarn__lesser(width * part->element, LINES_AHEAD * LINE);
+    size_t size = tarn__lesser(width * part->element, BYTES_AHEAD);
     for (size_t b = 0; b < size; b += LINE)
       __builtin_prefetch(at + b, 1);
   }
@@ -140,12 +143,13 @@ static void fetch(const tarn_embedding *e, const tarn__update *update,
 
 // --- a row -----------------------------------------------------------------
 
-static tarn__optimizer_row row_of(const tarn_embedding *e,
-                                  const tarn__update *update,
-                                  const tarn__tally_ready *ready, size_t k) {
+static tarn__embedding_row row_of(const tarn_embedding *e,
+                                  const tarn__embedding_update *update,
+                                  const tarn__embedding_tally_ready *ready,
+                                  size_t k) {
   size_t row = ready->entry->row;
   size_t all = tarn__embedding_table(e)->width;
-  tarn__optimizer_row r = {
+  tarn__embedding_row r = {
       .values = (float *)(void *)row_at(&e->parts[0], update, row, k),
       .gradient = ready->gradient,
       .width = update->width,
@@ -163,8 +167,8 @@ static tarn__optimizer_row row_of(const tarn_embedding *e,
   return r;
 }
 
-static void narrow(tarn_embedding *e, const tarn__update *update,
-                   const tarn__tally_ready *ready, void *values) {
+static void narrow(tarn_embedding *e, const tarn__embedding_update *update,
+                   const tarn__embedding_tally_ready *ready, void *values) {
   const tarn_embedding_options *o = &e->optimizer.options;
   tarn_dtype dtype = tarn__embedding_table(e)->dtype;
   if ((o->flags & TARN_EMBEDDING_STOCHASTIC) == 0) {
@@ -177,9 +181,9 @@ static void narrow(tarn_embedding *e, const tarn__update *update,
                          update->column);
 }
 
-static void update_row(tarn_embedding *e, const tarn__update *update,
-                       const tarn__tally_ready *ready, size_t k) {
-  tarn__optimizer_row r = row_of(e, update, ready, k);
+static void update_row(tarn_embedding *e, const tarn__embedding_update *update,
+                       const tarn__embedding_tally_ready *ready, size_t k) {
+  tarn__embedding_row r = row_of(e, update, ready, k);
   tarn_dtype dtype = tarn__embedding_table(e)->dtype;
   void *values = r.values;
   if (e->wide != NULL) {
@@ -198,8 +202,10 @@ static void update_row(tarn_embedding *e, const tarn__update *update,
   if (e->wide != NULL) narrow(e, update, ready, values);
 }
 
-tarn_status tarn__update_rows(tarn_embedding *e, const tarn__update *update,
-                              const tarn__tally_ready *ready, size_t count) {
+tarn_status tarn__update_rows(tarn_embedding *e,
+                              const tarn__embedding_update *update,
+                              const tarn__embedding_tally_ready *ready,
+                              size_t count) {
   TARN__TRY(carry_all(e, update, TARN__ROWS_GATHER, ready, count));
   for (size_t k = 0; k < count && k < ROWS_AHEAD; k++)
     fetch(e, update, ready[k].entry->row);

@@ -10,7 +10,8 @@
 # see, which is every public header but those for plug-ins. A file without a
 # folder in its #include is looked for beside the includer.
 #
-#        floor 5         layout
+#        floor 6         layout
+#        floor 5              embedding
 #        floor 4   model      table
 #        floor 3   synced     whole
 #        floor 2          pool
@@ -46,7 +47,8 @@ include/tarn/synced.h      base,device,pool                    -
 include/tarn/traffic.h     synced                              -
 include/tarn/comm.h        base                                -
 include/tarn/whole.h       base,comm,device                    -
-include/tarn/table.h      base,whole                          -
+include/tarn/table.h       base,whole                          -
+include/tarn/embedding.h   base,table,whole                    -
 include/tarn/safetensors.h base                                -
 include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
@@ -66,6 +68,7 @@ src/comm/                  base,comm                           base,comm
 src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
+src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload

@@ -179,7 +179,7 @@ static inline int type_count(void) {
 }
 
 static inline tarn_whole_type type_at(size_t i) {
-  return all_types[lacks_mapped() ? i + MAPPED_TYPES : i];
+  return all_types[lacks_mapped() ? MAPPED_TYPES : i];
 }
 
 #define GROUNDS (ground_count())
