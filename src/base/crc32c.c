@@ -9,10 +9,13 @@
 //
 // and their sums become one. A sum is a polynomial over bits, whose x^0 is the
 // highest bit, modulo the CRC's own; n bytes behind it multiply it by x^(8 n).
+// Processors that multiply vectors of them sum most of the bytes by that
+// (crc32c_wide.c).
 #include "base/crc32c.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#include "base/crc32c_wide.h"
 
 #if defined(__x86_64__)
 
@@ -99,7 +102,7 @@ uint32_t tarn__crc32c_by_table(uint32_t crc, const void *data, size_t size) {
 // --- one sum out of two ------------------------------------------------------
 
 // The product of two polynomials modulo the CRC's.
-static uint32_t multiply(uint32_t a, uint32_t b) {
+uint32_t tarn__crc32c_multiply(uint32_t a, uint32_t b) {
   const uint32_t polynomial = 0x82f63b78;
   uint32_t product = 0;
   for (int bit = 31; bit >= 0; bit--) {
@@ -113,8 +116,8 @@ uint32_t tarn__crc32c_combine(uint32_t first, uint32_t second,
                               size_t second_size) {
   uint32_t power = UINT32_C(1) << 23;  // x^8, of a byte; then of 2, 4, 8 ...
   for (; second_size != 0; second_size >>= 1) {
-    if ((second_size & 1) != 0) first = multiply(power, first);
-    power = multiply(power, power);
+    if ((second_size & 1) != 0) first = tarn__crc32c_multiply(power, first);
+    power = tarn__crc32c_multiply(power, power);
   }
   return first ^ second;
 }
@@ -154,8 +157,8 @@ WITH_CRC static lane add_streams(lane first, const unsigned char *bytes,
     second = ADD_WORD(second, word_at(bytes + s->size));
     third = ADD_WORD(third, word_at(bytes + 2 * s->size));
   }
-  return multiply(s->twice, (uint32_t)first) ^
-         multiply(s->once, (uint32_t)second) ^ (uint32_t)third;
+  return tarn__crc32c_multiply(s->twice, (uint32_t)first) ^
+         tarn__crc32c_multiply(s->once, (uint32_t)second) ^ (uint32_t)third;
 }
 
 WITH_CRC static uint32_t by_instruction(uint32_t crc,
@@ -184,8 +187,11 @@ static bool has_instruction(void) {
 }
 
 uint32_t tarn__crc32c(uint32_t crc, const void *data, size_t size) {
-  if (has_instruction()) return by_instruction(crc, data, size);
-  return tarn__crc32c_by_table(crc, data, size);
+  const unsigned char *bytes = data;
+  if (!has_instruction()) return tarn__crc32c_by_table(crc, data, size);
+  if (tarn__crc32c_is_wide())
+    crc = ~tarn__crc32c_wide(~crc, NULL, &bytes, &size);
+  return by_instruction(crc, bytes, size);
 }
 
 #else
@@ -195,3 +201,20 @@ uint32_t tarn__crc32c(uint32_t crc, const void *data, size_t size) {
 }
 
 #endif
+
+// --- and a copy --------------------------------------------------------------
+
+bool tarn__crc32c_copies(const void *to) {
+  enum { ALIGN = 32 };
+  return tarn__crc32c_is_wide() && (uintptr_t)to % ALIGN == 0;
+}
+
+uint32_t tarn__crc32c_copy(uint32_t crc, void *to, const void *from,
+                           size_t size) {
+  unsigned char *there = to;
+  const unsigned char *here = from;
+  if (tarn__crc32c_copies(to))
+    crc = ~tarn__crc32c_wide(~crc, &there, &here, &size);
+  memcpy(there, here, size);
+  return tarn__crc32c(crc, here, size);
+}

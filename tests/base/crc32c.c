@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c_wide.h"
 #include "support/run.h"
 
 // Of RFC 3720, and of the nine digits.
@@ -48,8 +49,10 @@ static unsigned char *make_bytes(size_t size) {
 // Where many bytes are summed at once, in all sizes around those steps.
 TEST(large_data_has_the_sum_of_the_table) {
   enum { MOST = (1 << 20) + 9000 };
-  static const size_t bases[] = {3072,   6144,   24576,  27648,
-                                 104856, 132504, 209712, 1 << 20};
+  static const size_t bases[] = {3072, 6144, 24576, 27648, 104856, 132504,
+                                 209712, 1 << 20,
+                                 // and by vectors
+                                 8448, 16896, 87296, 95744};
   unsigned char *bytes = make_bytes(MOST);
   for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
     for (size_t size = bases[i] - 10; size < bases[i] + 10; size++) {
@@ -59,6 +62,39 @@ TEST(large_data_has_the_sum_of_the_table) {
     }
   }
   free(bytes);
+}
+
+// To addresses at which it can be copied meanwhile, and to others; no byte
+// beside is touched.
+TEST(a_copy_has_the_sum_and_the_bytes) {
+  enum { MOST = 300000, EDGE = 64 };
+  static const size_t sizes[] = {0,     1,     8447,   8448,  8449,
+                                 16900, 87296, 262144, 95745, MOST};
+  unsigned char *bytes = make_bytes(MOST + 10);
+  unsigned char *to = aligned_alloc(EDGE, MOST + 3 * EDGE);
+  require(to != NULL);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t at = EDGE; at <= EDGE + 32; at += 16) {
+      size_t size = sizes[i];
+      memset(to, 0x5a, MOST + 3 * EDGE);
+      require(tarn__crc32c_copy(3, to + at, bytes + i, size) ==
+              tarn__crc32c_by_table(3, bytes + i, size));
+      require(memcmp(to + at, bytes + i, size) == 0);
+      require(to[at - 1] == 0x5a && to[at + size] == 0x5a);
+    }
+  }
+  free(to);
+  free(bytes);
+}
+
+// This machine's way of copying is the one that was meant.
+TEST(a_copy_past_the_caches_wants_an_aligned_place) {
+  if (!tarn__crc32c_is_wide()) {
+    note_skipped("vectors", "the processor has no VPCLMULQDQ");
+    return;
+  }
+  ck_assert(tarn__crc32c_copies((void *)(uintptr_t)4096));
+  ck_assert(!tarn__crc32c_copies((void *)(uintptr_t)4112));
 }
 
 TEST(sums_of_two_parts_become_one) {
