@@ -1,5 +1,9 @@
 // fio's terse output, version 3: fields between semicolons, of all processes
 // together.
+//
+// A table is in large pages where the system has them, which makes requests of
+// a MiB one piece of memory, and twice as fast on some disks. fio gets the same
+// from its malloc.
 #include "table_fio.h"
 
 #include <errno.h>
@@ -58,6 +62,7 @@ static void say_all(words *w, const table_fio_job *job) {
   say(w, "--offset_increment=%zu", job->part);
   say(w, "--ioengine=libaio");
   say(w, "--direct=1");
+  say(w, "--iomem_align=2M");
   say(w, "--fallocate=none");
   say(w, "--group_reporting");
   say(w, "--output-format=terse");
@@ -108,6 +113,11 @@ static void read_all(int from, char text[LINE_SIZE]) {
   text[got] = '\0';
 }
 
+static void prepare(void *unused) {
+  (void)unused;
+  (void)setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
+}
+
 // --- running it --------------------------------------------------------------
 
 static bool explain(int status, const char *text, char *why) {
@@ -132,8 +142,11 @@ bool table_fio_run(const table_fio_job *job, table_fio_speed *out, char *why) {
     snprintf(why, TABLE_TEXT_SIZE, "no pipe: %s", strerror(errno));
     return false;
   }
-  const process_spec spec = {
-      .words = w.all, .in = PROCESS_NOWHERE, .out = ends[1], .err = ends[1]};
+  const process_spec spec = {.words = w.all,
+                             .prepare = prepare,
+                             .in = PROCESS_NOWHERE,
+                             .out = ends[1],
+                             .err = ends[1]};
   pid_t pid = process_start(&spec);
   close(ends[1]);
   if (pid > 0) read_all(ends[0], text);
