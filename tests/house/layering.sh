@@ -10,9 +10,9 @@
 # see, which is every public header but those for plug-ins. A file without a
 # folder in its #include is looked for beside the includer.
 #
-#        floor 6         layout
-#        floor 5              embedding
-#        floor 4   model      table
+#        floor 6   layout
+#        floor 5   embedding
+#        floor 4   model  table  cache
 #        floor 3   synced     whole
 #        floor 2          pool
 #        floor 1  trace  plan  device  comm  format
@@ -69,6 +69,7 @@ src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole 
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
 src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
+src/cache/                 base                                base,cache
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload

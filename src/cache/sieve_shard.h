@@ -1,0 +1,57 @@
+// sieve_shard.h - the sieve within its room: shards of sets, each with a lock.
+#ifndef TARN_CACHE_SIEVE_SHARD_H_
+#define TARN_CACHE_SIEVE_SHARD_H_
+
+#include "base/short_lock.h"
+#include "cache/sieve_set.h"
+
+enum { TARN__SIEVE_MOST_SHARDS = 256 };
+
+// A cache line of its own. The lock guards the rest, and the shard's sets.
+typedef struct tarn__sieve_shard {
+  _Alignas(64) tarn__short_lock lock;
+  tarn__news news;   // a line is filled, or the last pin of one is gone
+  uint32_t waiting;  // threads that want news
+  size_t used;
+  size_t dirty;
+  uint64_t hits;
+  uint64_t joined;
+  uint64_t fills;
+  uint64_t evictions;
+  uint64_t written;
+} tarn__sieve_shard;
+
+struct tarn__sieve {
+  tarn__sieve_keys keys;
+  size_t sets;
+  unsigned shift;  // from a set to its shard
+  size_t shard_count;
+  tarn__sieve_shard *shards;
+  uint32_t (*words)[TARN__SIEVE_WAYS];
+  uint32_t (*states)[TARN__SIEVE_WAYS];
+  tarn__sieve_queue *queues;
+  size_t size;
+};
+
+static inline tarn__sieve_set tarn__sieve_set_at(const tarn__sieve *sieve,
+                                                 size_t set) {
+  return (tarn__sieve_set){sieve->words[set], sieve->states[set],
+                           &sieve->queues[set]};
+}
+
+static inline tarn__sieve_shard *tarn__sieve_shard_of(const tarn__sieve *sieve,
+                                                      size_t set) {
+  return &sieve->shards[set >> sieve->shift];
+}
+
+// Inside the lock, all below.
+
+// Gives the line a new state; its word is as it will be.
+void tarn__sieve_change(tarn__sieve_shard *shard, const tarn__sieve_set *set,
+                        unsigned way, uint32_t state);
+
+// The same with one pin less, and tells those who wait.
+void tarn__sieve_unpin(tarn__sieve_shard *shard, const tarn__sieve_set *set,
+                       unsigned way, uint32_t state);
+
+#endif  // TARN_CACHE_SIEVE_SHARD_H_
