@@ -1,6 +1,6 @@
 // The sieve: its memory, which is one allocation, and its statistics.
 //
-//   | sieve | shards | words of all sets | states | queues |
+//   | sieve | readers | shards | words of all sets | states | queues |
 #include "cache/sieve.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static size_t shards_asked(size_t shards) {
 }
 
 static size_t fixed_bytes(size_t shards) {
-  return sizeof(tarn__sieve) + CACHE_LINE +
+  return sizeof(tarn__sieve) + CACHE_LINE + sizeof(tarn__sieve_readers) +
          shards_asked(shards) * sizeof(tarn__sieve_shard);
 }
 
@@ -67,6 +67,8 @@ static void deal_sets(tarn__sieve *sieve, size_t shards) {
 static void lay_out(tarn__sieve *sieve, size_t shards) {
   uintptr_t at = (uintptr_t)(sieve + 1);
   at += -at % CACHE_LINE;
+  sieve->readers = (tarn__sieve_readers *)at;
+  at += sizeof *sieve->readers;
   sieve->shards = (tarn__sieve_shard *)at;
   at += shards * sizeof *sieve->shards;
   sieve->words = (uint32_t(*)[WAYS])at;
@@ -142,12 +144,15 @@ static const char *check_line(const tarn__sieve *sieve, size_t set,
     return state == 0 || tarn__sieve_is_pinned(state)
                ? NULL
                : "a line without a key has a state";
-  if (tarn__sieve_way_of(words, words[way]) != way + 1)
+  if (tarn__sieve_way_of(words, words[way], TARN__SIEVE_MARKS) != way + 1)
     return "a key is in two lines";
   uint64_t key = tarn__sieve_key_at(&sieve->keys, (uint32_t)set, words[way]);
   if (tarn__sieve_place(&sieve->keys, key, &again) != set ||
-      (again | 1) != (words[way] | 1))
+      (again | TARN__SIEVE_MARKS) != (words[way] | TARN__SIEVE_MARKS))
     return "a key is in a wrong set";
+  bool filling = (state & TARN__SIEVE_FILLING) != 0;
+  if (filling != ((words[way] & TARN__SIEVE_UNREADABLE) != 0))
+    return "a line can be read before it is filled, or not after that";
   bool busy = (state & (TARN__SIEVE_FILLING | TARN__SIEVE_WRITING)) != 0;
   if (busy && !tarn__sieve_is_pinned(state))
     return "a line is filled or written without a pin";

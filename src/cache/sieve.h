@@ -8,6 +8,10 @@
 //   ... batch.found[i], batch.lines[i] ...
 //   tarn__sieve_leave(sieve, &batch, false);
 //
+//   reading = tarn__sieve_read(sieve, &batch);     // cheaper, for hits only
+//   ... batch.lines[i] ...
+//   tarn__sieve_read_end(sieve, reading);
+//
 // A key is the number of a row. Lines are numbers below options.lines; the
 // memory behind them is the owner's, wherever it is, and is never touched here.
 // So the owner asks for the lines of its rows, and then moves rows by the
@@ -30,7 +34,11 @@
 //                                               or take_dirty
 //
 // A line that find or take_dirty returns is pinned: it keeps its row until each
-// pin is gone. Whoever waits here for others holds no line that these might
+// pin is gone. A read pins nothing: lines may lose their keys meanwhile, but
+// whoever finds one TO_FILL waits first until reads that may use it have ended.
+// So reads are short, and within one no other function is called.
+//
+// Whoever waits here for others holds no line that these might
 // wait for: fill or give up what is TO_FILL, and write what is TO_WRITE, before
 // tarn__sieve_await; and leave the batch before tarn__sieve_await_room.
 //
@@ -38,6 +46,8 @@
 // time, one of which changes it, exclude each other as they would without a
 // cache. What a line holds when it is filled is seen by those who find it.
 //
+// Cost:    a cache miss for each key of a batch, several of which overlap. A
+//          find has another one, and a leave.
 // Threads: all functions but create and destroy from any thread. Sets are dealt
 //          out to shards, each of which has a lock that is held for a part of a
 //          batch.
@@ -68,7 +78,7 @@ size_t tarn__sieve_bytes(const tarn__sieve_options *options);
 size_t tarn__sieve_fit(size_t budget, size_t line_size, size_t shards);
 
 // TARN_E_INVALID      an option is not as above.
-// TARN_E_UNSUPPORTED  so many keys for so few lines, which may be from 2^25 for
+// TARN_E_UNSUPPORTED  so many keys for so few lines, which may be from 2^24 for
 //                     a line on; or so many of both, from 2^66 on when
 //                     multiplied.
 // TARN_E_NOMEM.
@@ -112,14 +122,20 @@ typedef struct tarn__sieve_batch {
   uint32_t sets[TARN__SIEVE_BATCH];
   uint32_t words[TARN__SIEVE_BATCH];
   uint16_t order[TARN__SIEVE_BATCH];  // by shard
+  uint16_t ends[256];                 // of each shard, in |order|
 } tarn__sieve_batch;
+
+// Looks up which keys of |batch| are in lines that can be read: |lines|, and
+// the tally of THERE; not |found|. Begins a read, which ends with
+// tarn__sieve_read_end of the answer.
+unsigned tarn__sieve_read(tarn__sieve *sieve, tarn__sieve_batch *batch);
+void tarn__sieve_read_end(tarn__sieve *sieve, unsigned reading);
 
 // Gives lines to keys that are in none. Otherwise they are ABSENT.
 #define TARN__SIEVE_MAKE_ROOM (1u << 0)
 
-// Looks all keys of |batch| up, which are below options.keys. Never waits.
-//
-// Cost: a cache miss for each key, several of which overlap.
+// Looks all keys of |batch| up, which are below options.keys. Waits for nothing
+// but reads.
 void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
                       uint32_t flags);
 

@@ -1,52 +1,10 @@
-// Batches of keys. A batch is hashed first, and what it needs is fetched
-// meanwhile; then its keys are sorted by shard, so that each lock is taken
-// once.
+// Finds and leaves lines, a batch of keys at a time, shard by shard.
 #include <assert.h>
 #include <string.h>
 
 #include "cache/sieve_shard.h"
 
-enum {
-  WAYS = TARN__SIEVE_WAYS,
-  MOST_SHARDS = TARN__SIEVE_MOST_SHARDS,
-};
-
-// --- batches ---------------------------------------------------------------
-
-static void place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
-  for (size_t i = 0; i < batch->count; i++) {
-    uint32_t set =
-        tarn__sieve_place(&sieve->keys, batch->keys[i], &batch->words[i]);
-    batch->sets[i] = set;
-    __builtin_prefetch(sieve->words[set]);
-    __builtin_prefetch(sieve->states[set], 1);
-  }
-}
-
-// Sorts by counting, and keeps the order of keys within a shard.
-static void sort_by_shard(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
-  uint16_t begins[MOST_SHARDS + 1] = {0};
-  for (size_t i = 0; i < batch->count; i++)
-    begins[(batch->sets[i] >> sieve->shift) + 1]++;
-  for (size_t i = 0; i < sieve->shard_count; i++)
-    begins[i + 1] = (uint16_t)(begins[i + 1] + begins[i]);
-  for (size_t i = 0; i < batch->count; i++) {
-    size_t shard = batch->sets[i] >> sieve->shift;
-    batch->order[begins[shard]++] = (uint16_t)i;
-  }
-}
-
-// The keys of |batch| from |first| on that are of the same shard, up to the
-// answer.
-static size_t end_of_shard(const tarn__sieve *sieve,
-                           const tarn__sieve_batch *batch, size_t first) {
-  size_t shard = batch->sets[batch->order[first]] >> sieve->shift;
-  size_t end = first + 1;
-  while (end < batch->count &&
-         batch->sets[batch->order[end]] >> sieve->shift == shard)
-    end++;
-  return end;
-}
+enum { WAYS = TARN__SIEVE_WAYS };
 
 static tarn__sieve_found take_hit(tarn__sieve_shard *shard,
                                   const tarn__sieve_set *set, unsigned way) {
@@ -77,7 +35,7 @@ static tarn__sieve_found take_room(tarn__sieve_shard *shard,
   shard->fills++;
   shard->evictions += room == TARN__SIEVE_CLEAN_ROOM;
   shard->used += room == TARN__SIEVE_FREE_ROOM;
-  set->words[*out_way] = word;
+  set->words[*out_way] = word | TARN__SIEVE_UNREADABLE;
   set->states[*out_way] = TARN__SIEVE_FILLING + TARN__SIEVE_PIN;
   return TARN__SIEVE_TO_FILL;
 }
@@ -86,7 +44,8 @@ static void find_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
                      tarn__sieve_batch *batch, size_t i, uint32_t flags) {
   tarn__sieve_set set = tarn__sieve_set_at(sieve, batch->sets[i]);
   tarn__sieve_found found = TARN__SIEVE_ABSENT;
-  unsigned way = tarn__sieve_way_of(set.words, batch->words[i]);
+  unsigned way =
+      tarn__sieve_way_of(set.words, batch->words[i], TARN__SIEVE_MARKS);
   if (way-- != 0) {
     found = take_hit(shard, &set, way);
   } else if ((flags & TARN__SIEVE_MAKE_ROOM) != 0) {
@@ -102,17 +61,16 @@ void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
                       uint32_t flags) {
   assert(batch->count <= TARN__SIEVE_BATCH);
   memset(batch->tally, 0, sizeof batch->tally);
-  place_all(sieve, batch);
-  sort_by_shard(sieve, batch);
-  for (size_t first = 0, end = 0; first < batch->count; first = end) {
-    end = end_of_shard(sieve, batch, first);
-    tarn__sieve_shard *shard =
-        tarn__sieve_shard_of(sieve, batch->sets[batch->order[first]]);
+  tarn__sieve_place_all(sieve, batch);
+  for (size_t s = 0, k = 0; k < batch->count; s++) {
+    if (batch->ends[s] == k) continue;
+    tarn__sieve_shard *shard = &sieve->shards[s];
     tarn__short_lock_enter(&shard->lock);
-    for (size_t k = first; k < end; k++)
+    for (; k < batch->ends[s]; k++)
       find_one(sieve, shard, batch, batch->order[k], flags);
     tarn__short_lock_leave(&shard->lock);
   }
+  if (batch->tally[TARN__SIEVE_TO_FILL] > 0) tarn__sieve_await_readers(sieve);
 }
 
 static void leave_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
@@ -132,12 +90,11 @@ static void leave_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
 
 void tarn__sieve_leave(tarn__sieve *sieve, tarn__sieve_batch *batch,
                        bool dirty) {
-  for (size_t first = 0, end = 0; first < batch->count; first = end) {
-    end = end_of_shard(sieve, batch, first);
-    tarn__sieve_shard *shard =
-        tarn__sieve_shard_of(sieve, batch->sets[batch->order[first]]);
+  for (size_t s = 0, k = 0; k < batch->count; s++) {
+    if (batch->ends[s] == k) continue;
+    tarn__sieve_shard *shard = &sieve->shards[s];
     tarn__short_lock_enter(&shard->lock);
-    for (size_t k = first; k < end; k++)
+    for (; k < batch->ends[s]; k++)
       leave_one(sieve, shard, batch, batch->order[k], dirty);
     tarn__short_lock_leave(&shard->lock);
   }

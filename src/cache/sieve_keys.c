@@ -29,7 +29,7 @@ static uint64_t unmix(const tarn__sieve_keys *keys, uint64_t mixed) {
 
 uint64_t tarn__sieve_key_at(const tarn__sieve_keys *keys, uint32_t set,
                             uint32_t word) {
-  uint64_t tag = word >> 1;
+  uint64_t tag = word >> 2;
   uint64_t least = (uint64_t)set << keys->bits | tag << keys->spare;
   return unmix(keys, least / keys->sets + (least % keys->sets != 0));
 }

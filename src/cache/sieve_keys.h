@@ -3,7 +3,7 @@
 // Keys of |bits| bits are mixed by a function that has an inverse, so that no
 // two become the same number. That number times |sets| has the set in its upper
 // bits; of the lower ones, as many as tell its keys apart are the tag. So a tag
-// of 31 bits and the set make up the key.
+// of 30 bits and the set make up the key.
 //
 //   mixed * sets   [ set ][ tag ][ spare bits ]
 //                         '---- bits bits ----'
@@ -13,12 +13,14 @@
 #include "tarn/base.h"
 
 enum {
-  TARN__SIEVE_TAG_BITS = 31,
-  TARN__SIEVE_VISITED = 1u,  // beside the tag, which is shifted by one
+  TARN__SIEVE_TAG_BITS = 30,
+  // Beside the tag, which is shifted by two.
+  TARN__SIEVE_VISITED = 1u << 0,
+  TARN__SIEVE_UNREADABLE = 1u << 1,  // it is being filled
+  TARN__SIEVE_MARKS = TARN__SIEVE_VISITED | TARN__SIEVE_UNREADABLE,
 };
 
-// No tag: what stands in a line without a key, whose visited bit does not
-// matter.
+// No tag: what stands in a line without a key, whose marks do not matter.
 #define TARN__SIEVE_NO_KEY UINT32_MAX
 
 typedef struct tarn__sieve_keys {
@@ -33,13 +35,13 @@ typedef struct tarn__sieve_keys {
 TARN_MUST_CHECK bool tarn__sieve_keys_init(tarn__sieve_keys *keys,
                                            uint64_t count, uint64_t sets);
 
-// The set of |key|, and the word that stands there: the tag, not visited.
+// The set of |key|, and the word that stands there: the tag, without marks.
 static inline uint32_t tarn__sieve_place(const tarn__sieve_keys *keys,
                                          uint64_t key, uint32_t *out_word) {
   uint64_t mixed = (key ^ key >> keys->half) * 0x9e3779b97f4a7c15u & keys->mask;
   mixed = (mixed ^ mixed >> keys->half) * 0xd6e8feb86659fd93u & keys->mask;
   uint64_t product = mixed * keys->sets;
-  *out_word = (uint32_t)((product & keys->mask) >> keys->spare) << 1;
+  *out_word = (uint32_t)((product & keys->mask) >> keys->spare) << 2;
   return (uint32_t)(product >> keys->bits);
 }
 

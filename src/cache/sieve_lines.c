@@ -43,11 +43,14 @@ static void wait_inside(tarn__sieve_shard *shard) {
 static void fill_one(tarn__sieve_shard *shard, const tarn__sieve_set *set,
                      unsigned way, bool ok) {
   assert((set->states[way] & TARN__SIEVE_FILLING) != 0);
+  bool keeps = set->words[way] != TARN__SIEVE_NO_KEY;
   set->states[way] &= ~(uint32_t)TARN__SIEVE_FILLING;
   if (!ok) {
-    shard->used -= set->words[way] != TARN__SIEVE_NO_KEY;
+    shard->used -= keeps;
     set->words[way] = TARN__SIEVE_NO_KEY;
     set->states[way] |= TARN__SIEVE_GIVEN_UP;
+  } else if (keeps) {
+    set->words[way] &= ~(uint32_t)TARN__SIEVE_UNREADABLE;
   }
   tell(shard);
 }
@@ -108,7 +111,7 @@ void tarn__sieve_drop(tarn__sieve *sieve, uint64_t key) {
   tarn__sieve_set set = tarn__sieve_set_at(sieve, at);
   tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, at);
   tarn__short_lock_enter(&shard->lock);
-  unsigned way = tarn__sieve_way_of(set.words, word);
+  unsigned way = tarn__sieve_way_of(set.words, word, TARN__SIEVE_MARKS);
   if (way-- != 0) drop_one(shard, &set, way);
   tarn__short_lock_leave(&shard->lock);
 }

@@ -46,23 +46,32 @@ static inline bool tarn__sieve_is_pinned(uint32_t state) {
 
 // Four words, compared at once.
 typedef uint32_t tarn__sieve_four __attribute__((vector_size(16)));
+typedef uint64_t tarn__sieve_two __attribute__((vector_size(16)));
 
-// The line of the set that has |word|, visited or not, counted from 1; 0: none.
-// No step depends on a jump.
-static inline unsigned tarn__sieve_way_of(const uint32_t *words,
-                                          uint32_t word) {
-  const tarn__sieve_four wanted =
-      (word | TARN__SIEVE_VISITED) - (tarn__sieve_four){0};
-  tarn__sieve_four numbers = {1, 2, 3, 4};
-  tarn__sieve_four found = {0};
-  for (size_t i = 0; i < TARN__SIEVE_WAYS; i += 4) {
-    tarn__sieve_four some;
-    memcpy(&some, &words[i], sizeof some);
-    found |=
-        (tarn__sieve_four)((some | TARN__SIEVE_VISITED) == wanted) & numbers;
-    numbers += 4;
-  }
-  return found[0] | found[1] | found[2] | found[3];
+// Of the four words from |first| on: the number of the line, counted from 1,
+// where the word is |wanted|, and else 0.
+static inline tarn__sieve_four tarn__sieve_match(const uint32_t *words,
+                                                 uint32_t first,
+                                                 tarn__sieve_four wanted,
+                                                 uint32_t ignored) {
+  const tarn__sieve_four lines = (tarn__sieve_four){1, 2, 3, 4} + first;
+  tarn__sieve_four some;
+  memcpy(&some, &words[first], sizeof some);
+  return (tarn__sieve_four)((some | ignored) == wanted) & lines;
+}
+
+// The line of the set that has |word|, whatever its marks of |ignored|, counted
+// from 1; 0: none. No step depends on a jump.
+static inline unsigned tarn__sieve_way_of(const uint32_t *words, uint32_t word,
+                                          uint32_t ignored) {
+  const tarn__sieve_four wanted = (word | ignored) - (tarn__sieve_four){0};
+  tarn__sieve_two found =
+      (tarn__sieve_two)(tarn__sieve_match(words, 0, wanted, ignored) |
+                        tarn__sieve_match(words, 4, wanted, ignored) |
+                        tarn__sieve_match(words, 8, wanted, ignored) |
+                        tarn__sieve_match(words, 12, wanted, ignored));
+  uint64_t both = found[0] | found[1];
+  return (unsigned)(both | both >> 32);
 }
 
 typedef enum tarn__sieve_room {

@@ -21,11 +21,22 @@ typedef struct tarn__sieve_shard {
   uint64_t written;
 } tarn__sieve_shard;
 
+// Reads that are under way, in two halves: new ones enter that of the epoch.
+// Whoever waits begins the other epoch, and waits until this half is empty.
+typedef struct tarn__sieve_readers {
+  _Alignas(64) _Atomic uint32_t counts[2];
+  _Atomic uint32_t epoch;    // its lowest bit counts
+  _Atomic uint32_t waiting;  // threads that want news: a half is empty
+  tarn__news news;
+  tarn__short_lock lock;  // held by who waits: one at a time
+} tarn__sieve_readers;
+
 struct tarn__sieve {
   tarn__sieve_keys keys;
   size_t sets;
   unsigned shift;  // from a set to its shard
   size_t shard_count;
+  tarn__sieve_readers *readers;
   tarn__sieve_shard *shards;
   uint32_t (*words)[TARN__SIEVE_WAYS];
   uint32_t (*states)[TARN__SIEVE_WAYS];
@@ -43,6 +54,13 @@ static inline tarn__sieve_shard *tarn__sieve_shard_of(const tarn__sieve *sieve,
                                                       size_t set) {
   return &sieve->shards[set >> sieve->shift];
 }
+
+// Sets the places of the batch's keys, begins to fetch what a read needs, and
+// sorts keys by shard.
+void tarn__sieve_place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch);
+
+// Returns when no read that is under way can find what was removed before.
+void tarn__sieve_await_readers(tarn__sieve *sieve);
 
 // Inside the lock, all below.
 

@@ -1,6 +1,7 @@
 // The sieve under threads: a small cache, so that they meet in each set.
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache/sieve.h"
 #include "support/effort.h"
@@ -90,6 +91,15 @@ static void use_all(worker *w) {
   if (absent != UINT64_MAX) tarn__sieve_await_room(sieve, absent);
 }
 
+// What is read keeps its row until the end of the read, whoever needs room.
+static void read_all(worker *w) {
+  tarn__sieve_batch *b = &w->batch;
+  unsigned reading = tarn__sieve_read(sieve, b);
+  for (size_t i = 0; i < b->count; i++)
+    if (b->lines[i] != UINT32_MAX) use(w, b->keys[i], b->lines[i], false);
+  tarn__sieve_read_end(sieve, reading);
+}
+
 static void *work(void *element) {
   worker *w = element;
   for (int i = 0; i < EFFORT(40000, 4000); i++) {
@@ -97,6 +107,7 @@ static void *work(void *element) {
     for (size_t k = 0; k < w->batch.count; k++)
       w->batch.keys[k] =
           next_random(&w->seed) % (1 + next_random(&w->seed) % KEYS);
+    read_all(w);
     tarn__sieve_find(sieve, &w->batch, TARN__SIEVE_MAKE_ROOM);
     move_all(w);
     use_all(w);
@@ -203,6 +214,40 @@ TEST(a_second_miss_waits_for_the_first) {
 
 TEST(a_second_miss_learns_that_the_first_failed) {
   let_wait(false);
+}
+
+static atomic_bool filling;
+
+static void *find_room(void *unused) {
+  atomic_store(&began, 1);
+  find(&second, 100);
+  expect(second.found[0] == TARN__SIEVE_TO_FILL);
+  atomic_store(&filling, true);
+  tarn__sieve_filled(sieve, second.lines, 1, true);
+  tarn__sieve_leave(sieve, &second, false);
+  return unused;
+}
+
+TEST(who_needs_room_waits_for_reads) {
+  create(16);
+  for (uint64_t i = 0; i < 16; i++) {
+    find(&first, i);
+    tarn__sieve_filled(sieve, first.lines, 1, true);
+    tarn__sieve_leave(sieve, &first, false);
+  }
+  unsigned reading = tarn__sieve_read(sieve, &first);
+  ck_assert_uint_eq(first.tally[TARN__SIEVE_THERE], 1);
+  atomic_store(&began, 0);
+  pthread_t thread = start_thread(find_room, NULL);
+  while (atomic_load(&began) == 0) {
+  }
+  usleep(2000);
+  ck_assert(!atomic_load(&filling));
+  tarn__sieve_read_end(sieve, reading);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  ck_assert(atomic_load(&filling));
+  assert_as_expected();
+  end();
 }
 
 static void *await_room(void *unused) {
