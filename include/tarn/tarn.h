@@ -7,6 +7,7 @@
 #include "tarn/alloc.h"
 #include "tarn/arena.h"
 #include "tarn/base.h"
+#include "tarn/cache.h"
 #include "tarn/capture.h"
 #include "tarn/comm.h"
 #include "tarn/device.h"

@@ -134,6 +134,9 @@ void tarn__sieve_read_end(tarn__sieve *sieve, unsigned reading);
 // Gives lines to keys that are in none. Otherwise they are ABSENT.
 #define TARN__SIEVE_MAKE_ROOM (1u << 0)
 
+// The same, but only lines that have no key.
+#define TARN__SIEVE_FREE_ROOM (1u << 1)
+
 // Looks all keys of |batch| up, which are below options.keys. Waits for nothing
 // but reads.
 void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
@@ -143,6 +146,9 @@ void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
 // |dirty|: the caller has changed these rows. They are ABSENT now.
 void tarn__sieve_leave(tarn__sieve *sieve, tarn__sieve_batch *batch,
                        bool dirty);
+
+// Unpins one line that is as above; |dirty| likewise.
+void tarn__sieve_let_go(tarn__sieve *sieve, uint32_t line, bool dirty);
 
 // Ends the filling of lines, which stay pinned. With |ok| they have their rows;
 // without they lose their keys, and those who await them are told.

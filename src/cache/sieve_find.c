@@ -24,17 +24,17 @@ static tarn__sieve_found take_hit(tarn__sieve_shard *shard,
 
 static tarn__sieve_found take_room(tarn__sieve_shard *shard,
                                    const tarn__sieve_set *set, uint32_t word,
-                                   unsigned *out_way) {
-  tarn__sieve_room room = tarn__sieve_make_room(set, out_way);
+                                   bool free, unsigned *out_way) {
+  tarn__sieve_room room = tarn__sieve_make_room(set, free, out_way);
   if (room == TARN__SIEVE_FULL) return TARN__SIEVE_ABSENT;
-  if (room == TARN__SIEVE_DIRTY_ROOM) {
+  if (room == TARN__SIEVE_HELD) {
     tarn__sieve_change(shard, set, *out_way,
                        TARN__SIEVE_WRITING + TARN__SIEVE_PIN);
     return TARN__SIEVE_TO_WRITE;
   }
   shard->fills++;
-  shard->evictions += room == TARN__SIEVE_CLEAN_ROOM;
-  shard->used += room == TARN__SIEVE_FREE_ROOM;
+  shard->evictions += room == TARN__SIEVE_CLEAN;
+  shard->used += room == TARN__SIEVE_FREE;
   set->words[*out_way] = word | TARN__SIEVE_UNREADABLE;
   set->states[*out_way] = TARN__SIEVE_FILLING + TARN__SIEVE_PIN;
   return TARN__SIEVE_TO_FILL;
@@ -48,8 +48,9 @@ static void find_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
       tarn__sieve_way_of(set.words, batch->words[i], TARN__SIEVE_MARKS);
   if (way-- != 0) {
     found = take_hit(shard, &set, way);
-  } else if ((flags & TARN__SIEVE_MAKE_ROOM) != 0) {
-    found = take_room(shard, &set, batch->words[i], &way);
+  } else if (flags != 0) {
+    bool free = (flags & TARN__SIEVE_FREE_ROOM) != 0;
+    found = take_room(shard, &set, batch->words[i], free, &way);
   }
   batch->found[i] = (uint8_t)found;
   batch->lines[i] =
@@ -73,19 +74,33 @@ void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
   if (batch->tally[TARN__SIEVE_TO_FILL] > 0) tarn__sieve_await_readers(sieve);
 }
 
+static void leave_line(tarn__sieve_shard *shard, const tarn__sieve_set *set,
+                       unsigned way, bool dirty) {
+  uint32_t state = set->states[way];
+  bool keeps = set->words[way] != TARN__SIEVE_NO_KEY;
+  if (dirty && keeps) state |= TARN__SIEVE_DIRTY;
+  tarn__sieve_unpin(shard, set, way, state);
+}
+
 static void leave_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
                       tarn__sieve_batch *batch, size_t i, bool dirty) {
   tarn__sieve_set set = tarn__sieve_set_at(sieve, batch->sets[i]);
   tarn__sieve_found found = (tarn__sieve_found)batch->found[i];
   unsigned way = batch->lines[i] % WAYS;
   if (found == TARN__SIEVE_ABSENT || found == TARN__SIEVE_TO_WRITE) return;
-  uint32_t state = set.states[way];
-  bool keeps = set.words[way] != TARN__SIEVE_NO_KEY;
-  assert(found != TARN__SIEVE_TO_FILL || (state & TARN__SIEVE_FILLING) == 0);
-  if (dirty && keeps) state |= TARN__SIEVE_DIRTY;
-  tarn__sieve_unpin(shard, &set, way, state);
+  assert(found != TARN__SIEVE_TO_FILL ||
+         (set.states[way] & TARN__SIEVE_FILLING) == 0);
+  leave_line(shard, &set, way, dirty);
   batch->found[i] = TARN__SIEVE_ABSENT;
   batch->lines[i] = UINT32_MAX;
+}
+
+void tarn__sieve_let_go(tarn__sieve *sieve, uint32_t line, bool dirty) {
+  tarn__sieve_set set = tarn__sieve_set_at(sieve, line / WAYS);
+  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
+  tarn__short_lock_enter(&shard->lock);
+  leave_line(shard, &set, line % WAYS, dirty);
+  tarn__short_lock_leave(&shard->lock);
 }
 
 void tarn__sieve_leave(tarn__sieve *sieve, tarn__sieve_batch *batch,

@@ -57,18 +57,17 @@ static void go_past(tarn__sieve_queue *queue, unsigned position) {
   if (here && newest) queue->hand = 0;
 }
 
-tarn__sieve_room tarn__sieve_make_room(const tarn__sieve_set *set,
+tarn__sieve_room tarn__sieve_make_room(const tarn__sieve_set *set, bool free,
                                        unsigned *out_way) {
-  tarn__sieve_room room = TARN__SIEVE_FREE_ROOM;
+  tarn__sieve_room room = TARN__SIEVE_FREE;
   unsigned position = find_free(set);
-  if (position == WAYS) {
-    room = TARN__SIEVE_CLEAN_ROOM;
+  if (position == WAYS && !free) {
+    room = TARN__SIEVE_CLEAN;
     position = find_next(set);
   }
   if (position == WAYS) return TARN__SIEVE_FULL;
   *out_way = way_at(set->queue->order, position);
-  if ((set->states[*out_way] & TARN__SIEVE_DIRTY) != 0)
-    return TARN__SIEVE_DIRTY_ROOM;
+  if ((set->states[*out_way] & TARN__SIEVE_DIRTY) != 0) return TARN__SIEVE_HELD;
   go_past(set->queue, position);
   return room;
 }

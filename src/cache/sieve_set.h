@@ -75,15 +75,16 @@ static inline unsigned tarn__sieve_way_of(const uint32_t *words, uint32_t word,
 }
 
 typedef enum tarn__sieve_room {
-  TARN__SIEVE_FULL,       // each line is pinned
-  TARN__SIEVE_FREE_ROOM,  // the line has no key
-  TARN__SIEVE_CLEAN_ROOM,
-  TARN__SIEVE_DIRTY_ROOM,  // the hand stays there
+  TARN__SIEVE_FULL,  // each line is pinned, or none is free and must be
+  TARN__SIEVE_FREE,  // the line has no key
+  TARN__SIEVE_CLEAN,
+  TARN__SIEVE_HELD,  // the hand stays there
 } tarn__sieve_room;
 
 // Finds the line that the next key gets. But for a dirty one it is the newest
 // of the queue now; words and states have not changed.
-tarn__sieve_room tarn__sieve_make_room(const tarn__sieve_set *set,
+// |free|: no other than one without a key.
+tarn__sieve_room tarn__sieve_make_room(const tarn__sieve_set *set, bool free,
                                        unsigned *out_way);
 
 #endif  // TARN_CACHE_SIEVE_SET_H_

@@ -126,22 +126,24 @@ tarn_status tarn__rows_move_mapped(const tarn__whole_rows_order *order) {
 
 // --- the calls -------------------------------------------------------------
 
-static bool is_alone(tarn__rows_action action, const tarn_whole *whole) {
+bool tarn__rows_are_alone(tarn__rows_action action, const tarn_whole *whole) {
   bool in_copies = whole->spread == TARN_WHOLE_COPIES;
   if (!whole->mapped) return false;
   return action == TARN__ROWS_GATHER ||
          (action == TARN__ROWS_SCATTER && !in_copies);
 }
 
-static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
-                       const tarn_whole_rows *rows, tarn_stream *stream) {
-  tarn__whole_rows_order order;
+tarn_status tarn__whole_rows_run(tarn__rows_action action,
+                                 const tarn_whole_tensor *table,
+                                 const tarn_whole_rows *rows,
+                                 tarn_stream *stream, tarn_status status) {
+  tarn__whole_rows_order order = {.action = action};
   tarn__whole_subject subject;
   if (table == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
   TARN__TRY(tarn__whole_check(table->whole));
-  tarn_status status =
-      tarn__rows_order_read(action, table, rows, stream, &order);
-  if (!is_alone(action, table->whole)) {
+  if (status == TARN_OK)
+    status = tarn__rows_order_read(action, table, rows, stream, &order);
+  if (!tarn__rows_are_alone(action, table->whole)) {
     return tarn__exchange_run(table->whole, &order, status);
   }
   if (status == TARN_OK) status = tarn__rows_move_mapped(&order);
@@ -153,17 +155,18 @@ static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
 tarn_status tarn_whole_gather(const tarn_whole_tensor *table,
                               const tarn_whole_rows *rows,
                               tarn_stream *stream) {
-  return run(TARN__ROWS_GATHER, table, rows, stream);
+  return tarn__whole_rows_run(TARN__ROWS_GATHER, table, rows, stream, TARN_OK);
 }
 
 tarn_status tarn_whole_scatter(const tarn_whole_tensor *table,
                                const tarn_whole_rows *rows,
                                tarn_stream *stream) {
-  return run(TARN__ROWS_SCATTER, table, rows, stream);
+  return tarn__whole_rows_run(TARN__ROWS_SCATTER, table, rows, stream, TARN_OK);
 }
 
 tarn_status tarn_whole_scatter_add(const tarn_whole_tensor *table,
                                    const tarn_whole_rows *rows,
                                    tarn_stream *stream) {
-  return run(TARN__ROWS_SCATTER_ADD, table, rows, stream);
+  return tarn__whole_rows_run(TARN__ROWS_SCATTER_ADD, table, rows, stream,
+                              TARN_OK);
 }

@@ -103,6 +103,18 @@ tarn__rows_order_read(tarn__rows_action action, const tarn_whole_tensor *table,
 TARN_MUST_CHECK tarn_status
 tarn__rows_move_mapped(const tarn__whole_rows_order *order);
 
+// Whether ranks do it each for itself.
+bool tarn__rows_are_alone(tarn__rows_action action, const tarn_whole *whole);
+
+// The public call. |status|: what the caller's own checks said; if that is an
+// error, others are told of it where the call is collective, and |rows| is not
+// read.
+TARN_MUST_CHECK tarn_status tarn__whole_rows_run(tarn__rows_action action,
+                                                 const tarn_whole_tensor *table,
+                                                 const tarn_whole_rows *rows,
+                                                 tarn_stream *stream,
+                                                 tarn_status status);
+
 // --- exchange.c ------------------------------------------------------------
 
 // Does |order|, together with all ranks. |status| is the result of this rank's

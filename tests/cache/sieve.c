@@ -403,6 +403,23 @@ TEST(a_pinned_line_stays) {
   end(sieve);
 }
 
+TEST(free_room_takes_no_line_from_a_key) {
+  tarn__sieve *sieve = make(KEYS, 16, 0);
+  for (uint64_t i = 0; i < 15; i++) {
+    hold(sieve, &batch, i);
+    tarn__sieve_leave(sieve, &batch, false);
+  }
+  batch.count = 2;
+  batch.keys[0] = 100;
+  batch.keys[1] = 101;
+  tarn__sieve_find(sieve, &batch, TARN__SIEVE_FREE_ROOM);
+  ck_assert_int_eq(batch.found[0], TARN__SIEVE_TO_FILL);
+  ck_assert_int_eq(batch.found[1], TARN__SIEVE_ABSENT);
+  tarn__sieve_filled(sieve, batch.lines, 1, true);
+  tarn__sieve_leave(sieve, &batch, false);
+  end(sieve);
+}
+
 TEST(a_dirty_line_is_written_before_it_goes) {
   tarn__sieve *sieve = make(KEYS, 16, 0);
   uint64_t key = 0;

@@ -49,6 +49,8 @@ include/tarn/comm.h        base                                -
 include/tarn/whole.h       base,comm,device                    -
 include/tarn/table.h       base,whole                          -
 include/tarn/embedding.h   base,table,whole                    -
+include/tarn/cache.h       base,whole                          -
+include/tarn/table.h      base,whole                          -
 include/tarn/safetensors.h base                                -
 include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
@@ -70,6 +72,7 @@ src/model/                 base,compat_awnn,device,dlpack,model,model_file,model
 src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
 src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
 src/cache/                 base                                base,cache
+src/cache/                 alloc,base,cache,pool,whole         base,cache,whole/rows.h
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload
