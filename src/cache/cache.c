@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/os_pages.h"
 #include "base/status.h"
 #include "tarn/alloc.h"
 
@@ -62,16 +63,32 @@ static tarn_status check_table(tarn_cache *cache,
 
 // --- create and destroy ----------------------------------------------------
 
+// Rows are read at random: on huge pages, where the host can have them.
+static tarn_status prepare(const tarn_cache *cache, size_t size) {
+  void *bytes = NULL;
+  if (!tarn__rows_are_touchable(cache->place)) return TARN_OK;
+  TARN__TRY(
+      tarn_device_host_view(cache->place, cache->block.address, size, &bytes));
+  tarn__os_collapse(bytes, size);
+  memset(bytes, 0, size);
+  return TARN_OK;
+}
+
 static tarn_status take_block(tarn_cache *cache, const char *name) {
   tarn_pool *pool = NULL;
   tarn_tag tag = 0;
+  size_t size = cache->lines * cache->row_bytes;
   TARN__TRY(tarn_pool_of(cache->place, &pool));
   TARN__TRY(tarn_pool_tag(name != NULL ? name : "cache", &tag));
-  tarn_alloc_options options = {.struct_size = sizeof options,
-                                .size = cache->lines * cache->row_bytes,
-                                .align = ALIGNMENT,
-                                .tag = tag};
-  return tarn_pool_alloc_with(pool, &options, &cache->block);
+  tarn_alloc_options options = {
+      .struct_size = sizeof options,
+      .size = size,
+      .align = size < TARN__OS_HUGE ? ALIGNMENT : TARN__OS_HUGE,
+      .tag = tag};
+  TARN__TRY(tarn_pool_alloc_with(pool, &options, &cache->block));
+  tarn_status status = prepare(cache, size);
+  if (status != TARN_OK) (void)!tarn_pool_free(&cache->block, NULL);
+  return status;
 }
 
 static tarn_status make(tarn_cache *cache, const tarn_whole_tensor *table,

@@ -1,5 +1,7 @@
 // Gather: hits are moved out of the cache as they are found, and what is missed
 // is noted; then the table is asked for that, once.
+#include <string.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "cache/cache.h"
@@ -52,31 +54,40 @@ typedef struct hits {
   size_t reading_count;
 } hits;
 
-// The keys of some indices. Those that are no row, which the user has asked to
-// pass over, are left out: |from| has the positions of the others.
-static tarn_status load_keys(tarn__cache_call *call, size_t first, size_t count,
-                             uint16_t *from) {
-  tarn__sieve_batch *batch = &call->batch;
-  const void *indices = NULL;
-  size_t keys = 0;
-  TARN__TRY(tarn__rows_view_indices(call->user.place, &call->rows, first, count,
-                                    call->room, &indices));
-  for (size_t i = 0; i < count; i++) {
-    int64_t index = tarn__rows_index_at(TARN_DTYPE_I64, indices, i);
-    from[keys] = (uint16_t)i;
-    batch->keys[keys] = (uint64_t)index;
-    keys += tarn__rows_has(&call->rows, index);
-  }
-  batch->count = keys;
-  return TARN_OK;
+// The keys of |indices|; false: some of them are no row.
+static bool load_keys(tarn__cache_call *call, const void *indices,
+                      size_t count) {
+  const uint64_t rows = call->rows.table_count;
+  uint64_t *keys = call->batch.keys;
+  bool bad = false;
+  memcpy(keys, indices, count * sizeof *keys);
+  for (size_t i = 0; i < count; i++)
+    bad |= keys[i] >= rows;
+  call->batch.count = count;
+  return !bad;
 }
 
+// Leaves those out that are no row, which the user has asked to pass over:
+// |from| has the positions of the others.
+static void leave_out_bad(tarn__cache_call *call, uint16_t *from) {
+  tarn__sieve_batch *batch = &call->batch;
+  size_t keys = 0;
+  for (size_t i = 0; i < batch->count; i++) {
+    from[keys] = (uint16_t)i;
+    batch->keys[keys] = batch->keys[i];
+    keys += batch->keys[keys] < call->rows.table_count;
+  }
+  batch->count = keys;
+}
+
+// |from| NULL: none was left out.
 static tarn_status note_misses(hits *h, size_t first, const uint16_t *from) {
   const tarn__sieve_batch *batch = &h->call->batch;
   if (batch->tally[TARN__SIEVE_ABSENT] == 0) return TARN_OK;
   for (size_t i = 0; i < batch->count; i++)
     if (batch->lines[i] == UINT32_MAX)
-      TARN__TRY(note_miss(h->misses, batch->keys[i], first + from[i]));
+      TARN__TRY(note_miss(h->misses, batch->keys[i],
+                          first + (from != NULL ? from[i] : i)));
   return TARN_OK;
 }
 
@@ -85,12 +96,19 @@ static tarn_status note_misses(hits *h, size_t first, const uint16_t *from) {
 static tarn_status look_up(hits *h, size_t first, size_t count,
                            uint32_t *slots) {
   uint16_t from[BATCH];
-  tarn__sieve_batch *batch = &h->call->batch;
-  TARN__TRY(load_keys(h->call, first, count, from));
-  h->readings[h->reading_count++] =
-      tarn__sieve_read(h->call->cache->sieve, batch);
-  for (size_t i = 0; i < count && batch->count < count; i++)
-    slots[i] = UINT32_MAX;
+  tarn__cache_call *call = h->call;
+  tarn__sieve_batch *batch = &call->batch;
+  const void *indices = NULL;
+  TARN__TRY(tarn__rows_view_indices(call->user.place, &call->rows, first, count,
+                                    call->room, &indices));
+  bool good = load_keys(call, indices, count);
+  if (!good) leave_out_bad(call, from);
+  h->readings[h->reading_count++] = tarn__sieve_read(call->cache->sieve, batch);
+  if (good) {
+    memcpy(slots, batch->lines, count * sizeof *slots);
+    return note_misses(h, first, NULL);
+  }
+  memset(slots, 0xff, count * sizeof *slots);
   for (size_t i = 0; i < batch->count; i++)
     slots[from[i]] = batch->lines[i];
   return note_misses(h, first, from);
