@@ -11,5 +11,7 @@ extern const table_part table_files_part;
 // Optimizers of embeddings, beside gathers of the same rows, and beside those
 // of PyTorch.
 extern const table_part table_apply_part;
+// Rows kept near their user: what SIEVE misses over LRU, and hits over gathers.
+extern const table_part table_cache_part;
 
 #endif  // TARN_BENCH_TABLE_PARTS_H_
