@@ -62,10 +62,15 @@ typedef struct tarn__cache_call {
   int64_t room[TARN__SIEVE_BATCH];
 } tarn__cache_call;
 
-// Reads and checks arguments and indices, and waits for the stream.
+// Reads and checks the arguments, and waits for the stream.
 TARN_MUST_CHECK tarn_status tarn__cache_call_read(tarn__cache_call *call,
                                                   const tarn_whole_rows *given,
                                                   tarn_stream *stream);
+
+// Checks all indices, unless bad ones are to be passed over.
+//
+// TARN_E_INVALID, TARN_E_DEVICE.
+TARN_MUST_CHECK tarn_status tarn__cache_call_check(tarn__cache_call *call);
 
 // The lines as rows.
 tarn__cache_rows tarn__cache_lines(const tarn_cache *cache);

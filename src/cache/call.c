@@ -25,7 +25,11 @@ tarn_status tarn__cache_call_read(tarn__cache_call *call,
                                   .dtype = order.rows.dense_dtype,
                                   .stride = order.rows.dense_stride,
                                   .count = order.rows.index_count};
-  return tarn__rows_check_indices(order.place, &call->rows, call->room,
+  return TARN_OK;
+}
+
+tarn_status tarn__cache_call_check(tarn__cache_call *call) {
+  return tarn__rows_check_indices(call->user.place, &call->rows, call->room,
                                   TARN__SIEVE_BATCH);
 }
 

@@ -102,6 +102,7 @@ static tarn_status look_up(hits *h, size_t first, size_t count,
   TARN__TRY(tarn__rows_view_indices(call->user.place, &call->rows, first, count,
                                     call->room, &indices));
   bool good = load_keys(call, indices, count);
+  if (!good) TARN__TRY(tarn__cache_call_check(call));
   if (!good) leave_out_bad(call, from);
   h->readings[h->reading_count++] = tarn__sieve_read(call->cache->sieve, batch);
   if (good) {
@@ -284,6 +285,9 @@ tarn_status tarn_cache_gather(tarn_cache *cache, const tarn_whole_rows *rows,
   TARN__TRY(tarn__cache_check(cache));
   tarn__cache_call call = {.cache = cache, .action = TARN__ROWS_GATHER};
   tarn_status status = tarn__cache_call_read(&call, rows, stream);
+  // Alone, a bad index is met when it is looked up.
+  if (status == TARN_OK && !tarn__cache_is_alone(cache))
+    status = tarn__cache_call_check(&call);
   if (status == TARN_OK) status = take_hits(&call, &missed);
   status = fill_all(&call, &missed, status);
   free_misses(&missed);

@@ -115,5 +115,7 @@ tarn_status tarn_cache_scatter(tarn_cache *cache, const tarn_whole_rows *rows,
   if (cache->mode == TARN_CACHE_READ_ONLY)
     return tarn__fail(TARN_E_STATE, "cache: it is read only");
   tarn__cache_call call = {.cache = cache, .action = TARN__ROWS_SCATTER};
-  return scatter_all(&call, tarn__cache_call_read(&call, rows, stream));
+  tarn_status status = tarn__cache_call_read(&call, rows, stream);
+  if (status == TARN_OK) status = tarn__cache_call_check(&call);
+  return scatter_all(&call, status);
 }

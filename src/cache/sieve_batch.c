@@ -1,36 +1,37 @@
 // Keys of a batch: where each belongs, and in which order they are looked up.
-// The keys are sorted by shard, so that each lock is taken once.
+// Sorted by shard, so that each lock is taken once.
 #include <assert.h>
 #include <string.h>
 
 #include "cache/sieve_shard.h"
 
-// Places keys, and counts those of each shard. What does not change is in
-// variables of its own, since the compiler cannot know that.
-static void place(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
+// What does not change is in variables of its own, since the compiler cannot
+// know that.
+void tarn__sieve_place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
   const tarn__sieve_keys keys = sieve->keys;
   const uint32_t(*words)[TARN__SIEVE_WAYS] =
       (const uint32_t(*)[TARN__SIEVE_WAYS])sieve->words;
-  const unsigned shift = sieve->shift;
   const size_t count = batch->count;
-  memset(batch->ends, 0, sieve->shard_count * sizeof *batch->ends);
+  assert(count <= TARN__SIEVE_BATCH);
   for (size_t i = 0; i < count; i++) {
     uint32_t word = 0;
     uint32_t set = tarn__sieve_place(&keys, batch->keys[i], &word);
     __builtin_prefetch(words[set]);
     batch->sets[i] = set;
     batch->words[i] = word;
-    batch->ends[set >> shift]++;
   }
 }
 
 // Sorts by counting, and keeps the order of keys within a shard. An end is the
 // beginning first, and goes up with each key.
-static void sort_by_shard(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
+void tarn__sieve_sort(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
   const unsigned shift = sieve->shift;
   const size_t count = batch->count;
   uint16_t *ends = batch->ends;
   uint16_t begin = 0;
+  memset(ends, 0, sieve->shard_count * sizeof *ends);
+  for (size_t i = 0; i < count; i++)
+    ends[batch->sets[i] >> shift]++;
   for (size_t s = 0; s < sieve->shard_count; s++) {
     uint16_t keys = ends[s];
     ends[s] = begin;
@@ -38,10 +39,4 @@ static void sort_by_shard(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
   }
   for (size_t i = 0; i < count; i++)
     batch->order[ends[batch->sets[i] >> shift]++] = (uint16_t)i;
-}
-
-void tarn__sieve_place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
-  assert(batch->count <= TARN__SIEVE_BATCH);
-  place(sieve, batch);
-  sort_by_shard(sieve, batch);
 }

@@ -63,6 +63,7 @@ void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
   assert(batch->count <= TARN__SIEVE_BATCH);
   memset(batch->tally, 0, sizeof batch->tally);
   tarn__sieve_place_all(sieve, batch);
+  tarn__sieve_sort(sieve, batch);
   for (size_t s = 0, k = 0; k < batch->count; s++) {
     if (batch->ends[s] == k) continue;
     tarn__sieve_shard *shard = &sieve->shards[s];

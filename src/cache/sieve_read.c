@@ -52,48 +52,82 @@ void tarn__sieve_await_readers(tarn__sieve *sieve) {
 
 // --- reads -----------------------------------------------------------------
 
-// Keys |k| to |end| of the order; returns how many of them are there.
-static size_t look_up(const tarn__sieve *sieve, tarn__sieve_batch *batch,
-                      size_t k, size_t end) {
+// The line of key |i|, or UINT32_MAX.
+static inline uint32_t look_up(uint32_t (*all)[WAYS],
+                               const tarn__sieve_batch *batch, size_t i) {
+  uint32_t set = batch->sets[i];
+  uint32_t *words = all[set];
+  unsigned way =
+      tarn__sieve_way_of(words, batch->words[i], TARN__SIEVE_VISITED);
+  if (way == 0) return UINT32_MAX;
+  // A write would make it another core's to fetch again.
+  if ((words[way - 1] & TARN__SIEVE_VISITED) == 0)
+    words[way - 1] |= TARN__SIEVE_VISITED;
+  return set * WAYS + way - 1;
+}
+
+// Enters all locks if no other thread is in one of them.
+static bool try_all(tarn__sieve *sieve) {
+  size_t count = 0;
+  while (count < sieve->shard_count &&
+         tarn__short_lock_try(&sieve->shards[count].lock))
+    count++;
+  if (count == sieve->shard_count) return true;
+  while (count-- > 0)
+    tarn__short_lock_leave(&sieve->shards[count].lock);
+  return false;
+}
+
+// A thread that is alone needs no order.
+static size_t read_at_once(tarn__sieve *sieve, tarn__sieve_batch *batch) {
   uint32_t(*const all)[WAYS] = sieve->words;
+  const size_t count = batch->count;
   size_t hits = 0;
-  for (; k < end; k++) {
-    size_t i = batch->order[k];
-    uint32_t set = batch->sets[i];
-    uint32_t *words = all[set];
-    unsigned way =
-        tarn__sieve_way_of(words, batch->words[i], TARN__SIEVE_VISITED);
-    uint32_t line = UINT32_MAX;
-    if (way != 0) {
-      line = set * WAYS + way - 1;
-      hits++;
-      // A write would make it another core's to fetch again.
-      if ((words[way - 1] & TARN__SIEVE_VISITED) == 0)
-        words[way - 1] |= TARN__SIEVE_VISITED;
-    }
+  for (size_t i = 0; i < count; i++) {
+    uint32_t line = look_up(all, batch, i);
     batch->lines[i] = line;
+    hits += line != UINT32_MAX;
+  }
+  sieve->shards[0].hits += hits;
+  for (size_t s = 0; s < sieve->shard_count; s++)
+    tarn__short_lock_leave(&sieve->shards[s].lock);
+  return hits;
+}
+
+static size_t read_shard(tarn__sieve *sieve, tarn__sieve_batch *batch, size_t k,
+                         size_t s) {
+  tarn__sieve_shard *shard = &sieve->shards[s];
+  size_t hits = 0;
+  tarn__short_lock_enter(&shard->lock);
+  for (; k < batch->ends[s]; k++) {
+    uint32_t line = look_up(sieve->words, batch, batch->order[k]);
+    batch->lines[batch->order[k]] = line;
+    hits += line != UINT32_MAX;
+  }
+  shard->hits += hits;
+  tarn__short_lock_leave(&shard->lock);
+  return hits;
+}
+
+static size_t read_by_shard(tarn__sieve *sieve, tarn__sieve_batch *batch) {
+  size_t hits = 0;
+  tarn__sieve_sort(sieve, batch);
+  for (size_t s = 0, k = 0; k < batch->count; s++) {
+    if (batch->ends[s] == k) continue;
+    hits += read_shard(sieve, batch, k, s);
+    k = batch->ends[s];
   }
   return hits;
 }
 
 unsigned tarn__sieve_read(tarn__sieve *sieve, tarn__sieve_batch *batch) {
   unsigned reading = come(sieve->readers);
-  size_t all = 0;
   tarn__sieve_place_all(sieve, batch);
-  for (size_t s = 0, k = 0; k < batch->count; s++) {
-    size_t end = batch->ends[s];
-    if (end == k) continue;
-    tarn__sieve_shard *shard = &sieve->shards[s];
-    tarn__short_lock_enter(&shard->lock);
-    size_t hits = look_up(sieve, batch, k, end);
-    shard->hits += hits;
-    tarn__short_lock_leave(&shard->lock);
-    all += hits;
-    k = end;
-  }
+  size_t hits =
+      try_all(sieve) ? read_at_once(sieve, batch) : read_by_shard(sieve, batch);
   memset(batch->tally, 0, sizeof batch->tally);
-  batch->tally[TARN__SIEVE_ABSENT] = batch->count - all;
-  batch->tally[TARN__SIEVE_THERE] = all;
+  batch->tally[TARN__SIEVE_ABSENT] = batch->count - hits;
+  batch->tally[TARN__SIEVE_THERE] = hits;
   return reading;
 }
 

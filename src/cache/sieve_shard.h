@@ -55,9 +55,11 @@ static inline tarn__sieve_shard *tarn__sieve_shard_of(const tarn__sieve *sieve,
   return &sieve->shards[set >> sieve->shift];
 }
 
-// Sets the places of the batch's keys, begins to fetch what a read needs, and
-// sorts keys by shard.
+// Sets the places of the batch's keys, and begins to fetch what a read needs.
 void tarn__sieve_place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch);
+
+// Sorts keys by shard: |order| and |ends|. They were placed.
+void tarn__sieve_sort(const tarn__sieve *sieve, tarn__sieve_batch *batch);
 
 // Returns when no read that is under way can find what was removed before.
 void tarn__sieve_await_readers(tarn__sieve *sieve);
