@@ -293,10 +293,15 @@ typedef enum tarn__os_opening {
   TARN__OS_TO_READ_DIRECTLY,  // past the page cache: offsets, sizes and
                               // addresses are multiples of 4096
   TARN__OS_TO_WRITE,          // and to read
+  TARN__OS_TO_WRITE_DIRECTLY,
 } tarn__os_opening;
 
 // Opens the file at |path|, which is there; not of use to a child that execs.
 TARN_MUST_CHECK int tarn__os_open(const char *path, tarn__os_opening how);
+
+// Claims the file for this descriptor, and those that a fork makes of it, until
+// all are closed. False with EWOULDBLOCK: another one has it.
+TARN_MUST_CHECK bool tarn__os_claim(int fd);
 
 // False with EINVAL: it is no regular file.
 TARN_MUST_CHECK bool tarn__os_file_size(int fd, uint64_t *out_size);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,8 +16,13 @@ int tarn__os_open(const char *path, tarn__os_opening how) {
   static const int flags[] = {
       [TARN__OS_TO_READ] = O_RDONLY | O_NONBLOCK,
       [TARN__OS_TO_READ_DIRECTLY] = O_RDONLY | O_DIRECT | O_NONBLOCK,
-      [TARN__OS_TO_WRITE] = O_RDWR | O_NONBLOCK};
+      [TARN__OS_TO_WRITE] = O_RDWR | O_NONBLOCK,
+      [TARN__OS_TO_WRITE_DIRECTLY] = O_RDWR | O_DIRECT | O_NONBLOCK};
   return tarn__os_above_standard(open(path, flags[how] | O_CLOEXEC));
+}
+
+bool tarn__os_claim(int fd) {
+  return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 bool tarn__os_file_size(int fd, uint64_t *out_size) {

@@ -52,6 +52,17 @@ TEST(bytes_are_where_they_were_written) {
   tarn__os_close(fd);
 }
 
+TEST(a_file_is_claimed_once) {
+  int one = open_or_fail(TARN__OS_TO_WRITE);
+  int other = open_or_fail(TARN__OS_TO_WRITE);
+  ck_assert(tarn__os_claim(one));
+  ck_assert(!tarn__os_claim(other));
+  ck_assert_int_eq(errno, EWOULDBLOCK);
+  tarn__os_close(one);
+  ck_assert(tarn__os_claim(other));
+  tarn__os_close(other);
+}
+
 TEST(a_file_gets_any_size) {
   static const uint64_t sizes[] = {SIZE, 100, 0, 5000};
   uint64_t size = 1;
