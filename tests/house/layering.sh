@@ -15,7 +15,7 @@
 #        floor 4   model  table  cache
 #        floor 3   synced     whole
 #        floor 2          pool
-#        floor 1  trace  plan  device  comm  format
+#        floor 1  trace  plan  device  comm  format  disk
 #        floor 0          base
 set -eu
 
@@ -73,6 +73,7 @@ src/table/                 base,comm,device,safetensors,table,whole  base,comm/c
 src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
 src/cache/                 base                                base,cache
 src/cache/                 alloc,base,cache,pool,whole         base,cache,whole/rows.h
+src/disk/                  base                                base,disk
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload
