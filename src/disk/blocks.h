@@ -47,6 +47,7 @@ enum {
   TARN__BLOCKS_UNIT = 4096,  // of which a block is a multiple, in bytes and in
                              // memory
   TARN__BLOCKS_MOST_WRITES = 1024,  // under way at a time
+  TARN__BLOCKS_DEPTH_BYTES = 256,   // of memory for each request of the depth
 };
 
 typedef struct tarn__blocks tarn__blocks;
@@ -78,14 +79,16 @@ TARN_MUST_CHECK tarn_status tarn__blocks_create(const char *path, size_t block,
                                                 uint64_t count,
                                                 const void *note);
 
-// Which epochs there are. Nothing of them but their roots is read.
+// Which epochs there are; |out_note|, TARN__ROOT_NOTE bytes, is the newest
+// one's note. Nothing of them but their roots is read.
 //
 // TARN_E_IO           no such file, or the system refused.
 // TARN_E_CORRUPT      it has no root that is whole; the text has the path, the
 //                     byte and what was expected.
 // TARN_E_UNSUPPORTED  of a later version.
 TARN_MUST_CHECK tarn_status tarn__blocks_ask(const char *path,
-                                             tarn__blocks_info *out_info);
+                                             tarn__blocks_info *out_info,
+                                             void *out_note);
 
 // Opens the file as of |epoch|; 0: the newest. An epoch that is newer than
 // |epoch| is gone for good when this returns TARN_OK: so all who have a file
@@ -116,7 +119,8 @@ bool tarn__blocks_is_direct(const tarn__blocks *blocks);
 const char *tarn__blocks_method(const tarn__blocks *blocks);
 
 // Bytes of memory that a file of |count| blocks of |block| bytes needs while it
-// is open; while it is opened, twice the map. 0: there is no such file.
+// is open, besides what the depth needs; while it is opened, twice the map. 0:
+// there is no such file.
 size_t tarn__blocks_memory(size_t block, uint64_t count);
 
 // --- reading and writing -----------------------------------------------------

@@ -19,6 +19,9 @@ enum {
   PATIENCE_NS = 1000000000,
 };
 
+_Static_assert(sizeof(tarn__page_move) <= TARN__BLOCKS_DEPTH_BYTES - 96,
+               "the queue has 96 bytes for each");
+
 static tarn_status refuse(const char *path, const char *what) {
   int error = errno;
   return tarn__fail(TARN_E_IO, "disk: '%s': cannot %s: %s", path, what,
@@ -129,15 +132,27 @@ static tarn_status read_info(const char *path, int fd, tarn__disk_root *roots,
   return check_pair(path, roots, out_info);
 }
 
-tarn_status tarn__blocks_ask(const char *path, tarn__blocks_info *out_info) {
+static tarn_status ask(const char *path, tarn__disk_root *roots,
+                       tarn__blocks_info *out_info) {
+  int fd = tarn__os_open(path, TARN__OS_TO_READ);
+  if (fd < 0) return refuse(path, "open it");
+  tarn_status status = read_info(path, fd, roots, out_info);
+  tarn__os_close(fd);
+  return status;
+}
+
+tarn_status tarn__blocks_ask(const char *path, tarn__blocks_info *out_info,
+                             void *out_note) {
   *out_info = (tarn__blocks_info){0};
+  memset(out_note, 0, TARN__ROOT_NOTE);
   tarn__disk_root *roots = tarn__host_alloc(HEAD);
   if (roots == NULL) return TARN_E_NOMEM;
-  int fd = tarn__os_open(path, TARN__OS_TO_READ);
-  tarn_status status =
-      fd < 0 ? refuse(path, "open it") : read_info(path, fd, roots, out_info);
-  if (status != TARN_OK) *out_info = (tarn__blocks_info){0};
-  if (fd >= 0) tarn__os_close(fd);
+  tarn__blocks_info info;
+  tarn_status status = ask(path, roots, &info);
+  if (status == TARN_OK) {
+    memcpy(out_note, roots[info.newest % TARN__ROOTS].note, TARN__ROOT_NOTE);
+    *out_info = info;
+  }
   tarn__host_free(roots, HEAD);
   return status;
 }

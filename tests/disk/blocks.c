@@ -17,6 +17,7 @@ enum { BLOCK = 4096, COUNT = 1000, HEAD = 8192 };
 
 static _Alignas(4096) unsigned char bytes[BLOCK];
 static const unsigned char no_note[TARN__ROOT_NOTE];
+static unsigned char note[TARN__ROOT_NOTE];
 
 static const char *file(void) {
   return folder_path(0, "blocks");
@@ -92,7 +93,7 @@ static void must_not_open(uint64_t epoch, tarn_status status,
 // --- what is kept ------------------------------------------------------------
 
 TEST(a_new_file_is_zeros_and_epoch_1) {
-  unsigned char note[TARN__ROOT_NOTE] = "what it is";
+  memcpy(note, "what it is", 10);
   assert_ok(tarn__blocks_create(file(), BLOCK, COUNT, note));
   tarn__blocks *b = open_at(0);
   tarn__blocks_info info = tarn__blocks_tell(b);
@@ -203,13 +204,15 @@ TEST(no_file_of_another_shape_is_made) {
 TEST(what_is_no_such_file_is_named) {
   tarn__blocks_info info;
   must_not_open(0, TARN_E_IO, "cannot open it: No such file");
-  assert_fails(tarn__blocks_ask(file(), &info), TARN_E_IO, "No such file");
+  assert_fails(tarn__blocks_ask(file(), &info, note), TARN_E_IO,
+               "No such file");
   make();
   folder_resize(file(), 0);
   must_not_open(0, TARN_E_CORRUPT, "ends at byte 0");
   folder_resize(file(), HEAD);
   must_not_open(0, TARN_E_CORRUPT, "\"TARNDISK\"");
-  assert_fails(tarn__blocks_ask(file(), &info), TARN_E_CORRUPT, "no root");
+  assert_fails(tarn__blocks_ask(file(), &info, note), TARN_E_CORRUPT,
+               "no root");
   ck_assert_uint_eq(info.newest, 0);
 }
 
@@ -221,7 +224,7 @@ TEST(a_damaged_root_is_as_good_as_none) {
   for (size_t at = 0; at < HEAD; at += 7) {
     tarn__blocks_info info;
     folder_flip(file(), at, 1);
-    tarn_status status = tarn__blocks_ask(file(), &info);
+    tarn_status status = tarn__blocks_ask(file(), &info, note);
     require(status == TARN_OK);
     require(info.newest == (at < HEAD / 2 ? 3 : 2) && info.before == 0);
     folder_flip(file(), at, 1);
@@ -329,7 +332,7 @@ static void scenario(void *context) {
   tarn_status status = tarn__blocks_create(file(), BLOCK, COUNT, NULL);
   require(status == TARN_OK || status == TARN_E_NOMEM);
   if (status != TARN_OK) return;
-  status = tarn__blocks_ask(file(), &info);
+  status = tarn__blocks_ask(file(), &info, note);
   require(status == TARN_OK || status == TARN_E_NOMEM);
   status = tarn__blocks_open(file(), 0, NULL, &b);
   require((status == TARN_OK) == (b != NULL));

@@ -140,9 +140,13 @@ static uint64_t see_epoch(const char *path, uint64_t epoch) {
 // What a crash has left is whole. Returns its newest epoch.
 static uint64_t see_lost(const char *path) {
   tarn__blocks_info info;
-  assert_status(tarn__blocks_ask(path, &info), TARN_OK);
+  unsigned char note[TARN__ROOT_NOTE];
+  unsigned char wanted[TARN__ROOT_NOTE];
+  assert_status(tarn__blocks_ask(path, &info, note), TARN_OK);
   uint64_t newest = see_epoch(path, 0);
   require(newest == info.newest);
+  note_of(newest, wanted);
+  require(memcmp(note, wanted, sizeof note) == 0);
   require(newest == m.epoch || (m.flushing && newest == m.epoch + 1));
   bool must = newest > m.epoch || (!m.flushing && m.has_before);
   require(info.before == newest - 1 || (!must && info.before == 0));

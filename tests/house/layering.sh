@@ -11,11 +11,11 @@
 # folder in its #include is looked for beside the includer.
 #
 #        floor 6   layout
-#        floor 5   embedding
+#        floor 5   embedding  disk
 #        floor 4   model  table  cache
 #        floor 3   synced     whole
 #        floor 2          pool
-#        floor 1  trace  plan  device  comm  format  disk
+#        floor 1  trace  plan  device  comm  format
 #        floor 0          base
 set -eu
 
@@ -71,6 +71,7 @@ src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole 
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
 src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
 src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
+src/disk/                  base                                base,cache/sieve.h,disk
 src/cache/                 base                                base,cache
 src/cache/                 alloc,base,cache,pool,whole         base,cache,whole/rows.h
 src/disk/                  base                                base,disk

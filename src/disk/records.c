@@ -1,0 +1,205 @@
+// Records: finding those that are wanted, and making room for them.
+//
+//   numbers ──► sieve ──► THERE                      done
+//      ▲                  TO_FILL   line ◄── block   done after the turn
+//      │                  TO_WRITE  line ──► block   ──┐
+//      │                  ABSENT    all lines pinned ──┤
+//      └─────────────── again, in the next turn ◄──────┘
+//
+// A turn looks for a window of numbers, and reads and writes all that they need
+// at once. It leads on as long as one more has a line or a record was written.
+#include "disk/records.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "disk/records_store.h"
+
+#define NO_LINE UINT32_MAX
+
+// --- one turn ----------------------------------------------------------------
+
+static void take_found(tarn__records *r, const tarn__sieve_batch *batch,
+                       size_t i, uint32_t *out_line) {
+  uint64_t key = batch->keys[i];
+  *out_line = NO_LINE;
+  switch ((tarn__sieve_found)batch->found[i]) {
+    case TARN__SIEVE_TO_FILL:
+      tarn__jobs_fill(r, key, batch->lines[i]);
+      *out_line = batch->lines[i];
+      break;
+    case TARN__SIEVE_TO_WRITE: {
+      uint64_t old = 0;
+      bool has = tarn__sieve_key(r->sieve, batch->lines[i], &old);
+      assert(has);
+      (void)has;
+      tarn__jobs_write(r, old, batch->lines[i]);
+      break;
+    }
+    case TARN__SIEVE_THERE:
+    case TARN__SIEVE_AWAITED:
+      *out_line = batch->lines[i];
+      break;
+    case TARN__SIEVE_ABSENT:
+      break;
+  }
+}
+
+// Looks for those of the window that have no line yet, from |first| on, as many
+// as the sieve takes at once. Returns where to go on.
+static size_t find_some(tarn__records *r, const uint64_t *numbers, size_t count,
+                        size_t first, size_t *io_progress) {
+  tarn__sieve_batch *batch = r->batch;
+  uint32_t places[TARN__SIEVE_BATCH];
+  size_t i = first;
+  batch->count = 0;
+  for (; i < count && batch->count < TARN__SIEVE_BATCH; i++) {
+    if (r->found_lines[i] != NO_LINE) continue;
+    places[batch->count] = (uint32_t)i;
+    batch->keys[batch->count++] = numbers[i];
+  }
+  tarn__sieve_find(r->sieve, batch, TARN__SIEVE_MAKE_ROOM);
+  for (size_t k = 0; k < batch->count; k++)
+    take_found(r, batch, k, &r->found_lines[places[k]]);
+  r->tally.hits += batch->tally[TARN__SIEVE_THERE];
+  *io_progress += batch->count - batch->tally[TARN__SIEVE_ABSENT];
+  return i;
+}
+
+static size_t count_missing(const tarn__records *r, size_t count) {
+  size_t missing = 0;
+  for (size_t i = 0; i < count; i++)
+    missing += r->found_lines[i] == NO_LINE;
+  return missing;
+}
+
+static tarn_status turn(tarn__records *r, const uint64_t *numbers,
+                        size_t count) {
+  size_t progress = 0;
+  tarn__jobs_clear(&r->jobs);
+  for (size_t i = 0; i < count;)
+    i = find_some(r, numbers, count, i, &progress);
+  TARN__TRY(tarn__jobs_run(r));
+  if (progress > 0) return TARN_OK;
+  return tarn__fail(TARN_FULL,
+                    "disk: no room for a record: %" PRIu64
+                    " are pinned, of %zu that fit",
+                    r->pins, r->line_count);
+}
+
+// --- pins --------------------------------------------------------------------
+
+static void leave(tarn__records *r, size_t count, bool dirty) {
+  size_t held = 0;
+  for (size_t i = 0; i < count; i++)
+    if (r->found_lines[i] != NO_LINE)
+      r->found_lines[held++] = r->found_lines[i];
+  tarn__sieve_leave_lines(r->sieve, r->found_lines, held, dirty);
+  r->pins -= held;
+}
+
+// Pins up to a window of numbers. On failure nothing is pinned.
+static tarn_status pin_window(tarn__records *r, const uint64_t *numbers,
+                              size_t count) {
+  tarn_status status = TARN_OK;
+  size_t missing = count;
+  memset(r->found_lines, 0xff, count * sizeof *r->found_lines);
+  while (missing > 0 && status == TARN_OK) {
+    status = turn(r, numbers, count);
+    size_t now = count_missing(r, count);
+    r->pins += missing - now;
+    missing = now;
+  }
+  if (status != TARN_OK) leave(r, count, false);
+  return status;
+}
+
+static tarn_status check_numbers(const tarn__records *r,
+                                 const uint64_t *numbers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (numbers[i] < r->shape.count) continue;
+    return tarn__fail(TARN_E_INVALID,
+                      "disk: number %" PRIu64
+                      " at position %zu is none of %" PRIu64 " records",
+                      numbers[i], i, r->shape.count);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__records_pin(tarn__records *r, const uint64_t *numbers,
+                              size_t count, void **out_records) {
+  TARN__TRY(check_numbers(r, numbers, count));
+  r->tally.asked += count;
+  for (size_t done = 0; done < count;) {
+    size_t some = tarn__lesser(count - done, r->window);
+    tarn_status status = pin_window(r, numbers + done, some);
+    if (status != TARN_OK) {
+      tarn__records_unpin(r, out_records, done, false);
+      memset(out_records, 0, done * sizeof *out_records);
+      return status;
+    }
+    for (size_t i = 0; i < some; i++)
+      out_records[done + i] = tarn__records_line(r, r->found_lines[i]);
+    done += some;
+  }
+  return TARN_OK;
+}
+
+void tarn__records_unpin(tarn__records *r, void *const *pinned, size_t count,
+                         bool dirty) {
+  for (size_t done = 0; done < count;) {
+    size_t some = tarn__lesser(count - done, r->window);
+    for (size_t i = 0; i < some; i++) {
+      size_t offset = (size_t)((unsigned char *)pinned[done + i] - r->lines);
+      r->found_lines[i] = (uint32_t)(offset / r->shape.size);
+    }
+    leave(r, some, dirty);
+    done += some;
+  }
+}
+
+// --- flush -------------------------------------------------------------------
+
+// Dirty lines come in the order of their records, so that those of a block come
+// together.
+static tarn_status write_dirty(tarn__records *r) {
+  uint64_t from = 0;
+  for (;;) {
+    size_t taken =
+        tarn__sieve_take_dirty(r->sieve, from, r->dirty, r->dirty_most);
+    if (taken == 0) return TARN_OK;
+    tarn__jobs_clear(&r->jobs);
+    for (size_t i = 0; i < taken; i++)
+      tarn__jobs_write(r, r->dirty[i].key, r->dirty[i].line);
+    TARN__TRY(tarn__jobs_run(r));
+    from = r->dirty[taken - 1].key + 1;
+  }
+}
+
+tarn_status tarn__records_flush(tarn__records *r, const void *note) {
+  unsigned char whole[TARN__ROOT_NOTE];
+  if (r->pins > 0) {
+    return tarn__fail(TARN_E_STATE,
+                      "disk: a flush while %" PRIu64 " records are pinned",
+                      r->pins);
+  }
+  TARN__TRY(write_dirty(r));
+  tarn__records_note_write(&r->shape, note, whole);
+  return tarn__blocks_flush(r->blocks, whole);
+}
+
+void tarn__records_count(const tarn__records *r,
+                         tarn__records_tally *out_tally) {
+  tarn__sieve_tally lines;
+  tarn__sieve_count(r->sieve, &lines);
+  *out_tally = r->tally;
+  out_tally->lines = r->line_count;
+  out_tally->used = lines.used;
+  out_tally->dirty = lines.dirty;
+  out_tally->block = r->block;
+  out_tally->memory = r->memory;
+  out_tally->direct = tarn__blocks_is_direct(r->blocks);
+  out_tally->method = tarn__blocks_method(r->blocks);
+}
