@@ -165,23 +165,33 @@ static division divide(const tarn__records *r, size_t budget, size_t depth) {
   return d;
 }
 
+// With a larger budget there are more buffers.
+static size_t least_budget(const tarn__records *r, size_t depth) {
+  enum { LINE = 64 };  // bytes of a line besides its record, and more than that
+  size_t lines = (r->shape.size + LINE) * TARN__SIEVE_WAYS;
+  size_t needed = 0;
+  for (size_t more = lines; more > needed;) {
+    needed = more;
+    more = divide(r, needed, depth).fixed + lines;
+  }
+  return needed;
+}
+
 // Two lines for each record hold all but a few of them.
-static tarn_status count_lines(tarn__records *r, size_t budget,
+static tarn_status count_lines(tarn__records *r, size_t budget, size_t depth,
                                const division *d) {
-  uint64_t most =
-      tarn__divide_up((size_t)tarn__lesser(2 * r->shape.count, INT32_MAX / 2),
-                      TARN__SIEVE_WAYS) *
-      TARN__SIEVE_WAYS;
+  enum { WAYS = TARN__SIEVE_WAYS, MOST = INT32_MAX / 2 };
+  size_t wanted = (size_t)tarn__lesser(2 * r->shape.count, MOST);
   size_t lines = 0;
   if (budget > d->fixed)
     lines = tarn__sieve_fit(budget - d->fixed, r->shape.size, 1);
-  r->line_count = (size_t)tarn__lesser(lines, most);
+  r->line_count = tarn__lesser(lines, tarn__divide_up(wanted, WAYS) * WAYS);
   if (r->line_count != 0) return TARN_OK;
-  return tarn__fail(
-      TARN_E_INVALID,
-      "disk: a budget of %zu bytes: %zu records of %zu bytes need %zu at least",
-      budget, (size_t)r->shape.count, r->shape.size,
-      d->fixed + (r->shape.size + 64) * TARN__SIEVE_WAYS);
+  return tarn__fail(TARN_E_INVALID,
+                    "disk: a budget of %zu bytes: %" PRIu64
+                    " records of %zu bytes need %zu at least",
+                    budget, r->shape.count, r->shape.size,
+                    least_budget(r, depth));
 }
 
 static tarn_status make_jobs(tarn__block_jobs *jobs, const division *d) {
@@ -223,9 +233,9 @@ static tarn_status map_memory(tarn__records *r) {
   return TARN_OK;
 }
 
-static tarn_status make_memory(tarn__records *r, size_t budget,
+static tarn_status make_memory(tarn__records *r, size_t budget, size_t depth,
                                const division *d) {
-  TARN__TRY(count_lines(r, budget, d));
+  TARN__TRY(count_lines(r, budget, depth, d));
   const tarn__sieve_options sieve = {
       .keys = r->shape.count, .lines = r->line_count, .shards = 1};
   r->memory =
@@ -246,9 +256,9 @@ static tarn_status open_store(tarn__records *r, const char *path,
   r->shape = info.shape;
   r->block = block_of(r->shape.size);
   r->held = held_by(r->shape.size);
-  division d =
-      divide(r, options->budget, options->depth != 0 ? options->depth : DEPTH);
-  TARN__TRY(make_memory(r, options->budget, &d));
+  size_t depth = options->depth != 0 ? options->depth : DEPTH;
+  division d = divide(r, options->budget, depth);
+  TARN__TRY(make_memory(r, options->budget, depth, &d));
   const tarn__blocks_options blocks = {.depth = d.rooms,
                                        .threads = options->threads,
                                        .cached = options->cached,
