@@ -21,6 +21,7 @@
 
 static const table_part *const parts[] = {&table_files_part, &table_apply_part};
 static const table_part *const parts[] = {&table_files_part, &table_cache_part};
+static const table_part *const parts[] = {&table_files_part, &table_disk_part};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 _Static_assert((int)TABLE_RANKS_MOST <= (int)CREW_MOST,

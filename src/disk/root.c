@@ -92,7 +92,8 @@ tarn_status tarn__root_check(const char *path, size_t slot,
                              tarn__disk_shape *out_shape) {
   *out_shape = (tarn__disk_shape){0};
   TARN__TRY(check_head(path, slot, root));
-  if (root->epoch == 0 || root->epoch % TARN__ROOTS != slot) {
+  if (root->epoch == 0 || root->epoch > INT64_MAX ||
+      root->epoch % TARN__ROOTS != slot) {
     return damaged(path, slot, offsetof(tarn__disk_root, epoch),
                    slot == 0 ? "the epoch is an even number above 0"
                              : "the epoch is an odd number",

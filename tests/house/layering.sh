@@ -96,6 +96,7 @@ examples/nets/picture.h    users                               -
 examples/nets/             users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               kit
+bench/table_disk.          users                               disk/records.h,kit
 bench/gpu/                 users                               bench
 fuzz/                      users,device_abi,device_ext         *
 tests/                     users,device_abi,device_ext         *
