@@ -32,10 +32,11 @@
 enum {
   BLOCK = 4096,
   DEPTH = 128,
-  BATCH = 8192,      // rows of a call
-  DRAWN = 1 << 21,   // numbers of rows, asked for again and again
-  DISK_PASSES = 7,   // at most: each takes seconds
-  TIMES_MEMORY = 4,  // the table's bytes over the budget's
+  MOST_BATCH = 32768,  // rows of a call
+  PART = 8,            // of those in memory that a call asks for at most
+  DRAWN = 1 << 21,     // numbers of rows, asked for again and again
+  DISK_PASSES = 7,     // at most: each takes seconds
+  TIMES_MEMORY = 4,    // the table's bytes over the budget's
 };
 
 static const size_t usual_disk_size = (size_t)256 << 20;
@@ -116,6 +117,7 @@ typedef struct disk {
   size_t row;
   size_t budget;
   size_t passes;
+  size_t batch;
   char path[TABLE_PATH_SIZE];
   char plain[TABLE_PATH_SIZE];  // as large, for fio and memmap
   int64_t *drawn;
@@ -165,11 +167,11 @@ static void fill(const disk *d, uint64_t row, unsigned char *record) {
 
 static bool make_records(table_scene *s, disk *d) {
   const tarn__records_shape shape = {d->row, d->rows};
-  uint64_t *numbers = tool_array(BATCH, sizeof *numbers);
+  uint64_t *numbers = tool_array(d->batch, sizeof *numbers);
   bool did = table_did(s, tarn__records_create(d->path, &shape, NULL)) &&
              open_records(s, d, d->budget);
-  for (size_t first = 0; did && first < d->rows; first += BATCH) {
-    size_t count = d->rows - first < BATCH ? d->rows - first : BATCH;
+  for (size_t first = 0; did && first < d->rows; first += d->batch) {
+    size_t count = d->rows - first < d->batch ? d->rows - first : d->batch;
     for (size_t i = 0; i < count; i++)
       numbers[i] = first + i;
     did =
@@ -195,17 +197,19 @@ static void change(void *row) {
 
 static bool go_batch(table_scene *s, disk *d) {
   const uint64_t *numbers = (const uint64_t *)(const void *)d->drawn + d->at;
-  d->at = (d->at + BATCH) % DRAWN;
-  if (!table_did(s, tarn__records_pin(d->records, numbers, BATCH, d->pinned)))
+  d->at += d->batch;
+  if (d->at + d->batch > DRAWN) d->at = 0;
+  if (!table_did(s,
+                 tarn__records_pin(d->records, numbers, d->batch, d->pinned)))
     return false;
   uint32_t sum = 0;
-  for (size_t i = 0; i < BATCH; i++) {
+  for (size_t i = 0; i < d->batch; i++) {
     if (d->train) change(d->pinned[i]);
     sum += *(const unsigned char *)d->pinned[i];
   }
   __asm__ volatile("" ::"r"(sum));
-  tarn__records_unpin(d->records, d->pinned, BATCH, d->train);
-  if (d->train) d->changes += BATCH;
+  tarn__records_unpin(d->records, d->pinned, d->batch, d->train);
+  if (d->train) d->changes += d->batch;
   return true;
 }
 
@@ -358,7 +362,7 @@ static bool measure_memmap(table_scene *s, disk *d, table_result *out) {
                                 .rows = d->rows,
                                 .row_bytes = d->row,
                                 .memory = d->budget,
-                                .batch = BATCH};
+                                .batch = d->batch};
   double rows = 0;
   table_memmap *memmap = table_memmap_start(&job, why);
   bool has = memmap != NULL &&
@@ -425,9 +429,11 @@ static void prepare(const table_scene *s, disk *d) {
   d->rows = size / d->row;
   d->budget = d->rows * d->row / TIMES_MEMORY;
   d->passes = b->passes < DISK_PASSES ? b->passes : DISK_PASSES;
+  d->batch = d->budget / d->row / PART;
+  if (d->batch > MOST_BATCH) d->batch = MOST_BATCH;
   d->drawn = tool_array(DRAWN, sizeof *d->drawn);
-  d->pinned = tool_array(BATCH, sizeof *d->pinned);
-  memset(d->pinned, 1, BATCH * sizeof *d->pinned);  // it is resident
+  d->pinned = tool_array(d->batch, sizeof *d->pinned);
+  memset(d->pinned, 1, d->batch * sizeof *d->pinned);  // it is resident
   table_path(s, "table.disk", d->path);
   table_path(s, "table.plain", d->plain);
 }

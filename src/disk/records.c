@@ -6,8 +6,9 @@
 //      │                  ABSENT    all lines pinned ──┤
 //      └─────────────── again, in the next turn ◄──────┘
 //
-// A turn looks for a window of numbers, and reads and writes all that they need
-// at once. It leads on as long as one more has a line or a record was written.
+// A turn looks for a window of numbers, or as many of it as there are jobs for,
+// and reads and writes all that they need at once. It leads on as long as one
+// more has a line or a record was written.
 #include "disk/records.h"
 
 #include <assert.h>
@@ -47,15 +48,23 @@ static void take_found(tarn__records *r, const tarn__sieve_batch *batch,
   }
 }
 
+// Each number may need a job and a move.
+static size_t most_at_once(const tarn__block_jobs *jobs) {
+  size_t most = tarn__lesser(jobs->most - jobs->count,
+                             jobs->move_most - jobs->move_count);
+  return tarn__lesser(most, TARN__SIEVE_BATCH);
+}
+
 // Looks for those of the window that have no line yet, from |first| on, as many
-// as the sieve takes at once. Returns where to go on.
+// as can be at once. Returns where to go on.
 static size_t find_some(tarn__records *r, const uint64_t *numbers, size_t count,
                         size_t first, size_t *io_progress) {
   tarn__sieve_batch *batch = r->batch;
   uint32_t places[TARN__SIEVE_BATCH];
+  size_t most = most_at_once(&r->jobs);
   size_t i = first;
   batch->count = 0;
-  for (; i < count && batch->count < TARN__SIEVE_BATCH; i++) {
+  for (; i < count && batch->count < most; i++) {
     if (r->found_lines[i] != NO_LINE) continue;
     places[batch->count] = (uint32_t)i;
     batch->keys[batch->count++] = numbers[i];
@@ -79,7 +88,7 @@ static tarn_status turn(tarn__records *r, const uint64_t *numbers,
                         size_t count) {
   size_t progress = 0;
   tarn__jobs_clear(&r->jobs);
-  for (size_t i = 0; i < count;)
+  for (size_t i = 0; i < count && most_at_once(&r->jobs) > 0;)
     i = find_some(r, numbers, count, i, &progress);
   TARN__TRY(tarn__jobs_run(r));
   if (progress > 0) return TARN_OK;

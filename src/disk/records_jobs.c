@@ -58,7 +58,7 @@ static void gather(tarn__records *r, tarn__block_job *job) {
   size_t count = tarn__records_in(r, job->block);
   for (size_t slot = 0; slot < count; slot++) {
     uint32_t line = 0;
-    if (r->jobs.move_count + r->window >= r->jobs.move_most) return;
+    if (r->jobs.move_count + r->jobs.most >= r->jobs.move_most) return;
     if (tarn__sieve_take(r->sieve, job->block * r->held + slot, &line))
       add_write(r, job, (uint32_t)slot, line);
   }

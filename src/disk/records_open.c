@@ -22,10 +22,11 @@ enum {
   NOTE_AT = TARN__ROOT_NOTE - TARN__RECORDS_NOTE,
   DEPTH = 128,
   BUFFER_PART = 8,     // of the budget, at most, for buffers
-  WINDOW_PART = 8192,  // bytes of the budget for each number of a window
-  LEAST_WINDOW = 16,
-  MOST_WINDOW = 1 << 20,
-  MOVES = 4,  // for each number of a window
+  WINDOW_PART = 1024,  // bytes of the budget for each number of a window
+  JOB_PART = 16384,    // and for each job
+  FEWEST = 16,
+  MOST = 1 << 20,
+  MOVES = 4,  // for each job
   MOST_RECORD = 64 << 20,
 };
 
@@ -136,15 +137,16 @@ tarn_status tarn__records_ask(const char *path, tarn__records_info *out_info) {
 typedef struct division {
   size_t rooms;
   size_t window;
+  size_t jobs;
   size_t table;
   size_t fixed;
 } division;
 
-static size_t window_bytes(const division *d) {
-  return d->window *
+static size_t turn_bytes(const division *d) {
+  return d->window * sizeof(uint32_t) + d->table * sizeof(uint32_t) +
+         d->jobs *
              (sizeof(tarn__block_job) + MOVES * sizeof(tarn__record_move) +
-              sizeof(uint32_t) + sizeof(tarn__sieve_line)) +
-         d->table * sizeof(uint32_t);
+              sizeof(tarn__sieve_line));
 }
 
 static size_t within(size_t value, size_t least, size_t most) {
@@ -154,14 +156,15 @@ static size_t within(size_t value, size_t least, size_t most) {
 static division divide(const tarn__records *r, size_t budget, size_t depth) {
   division d = {.table = 2};
   d.rooms = within(budget / BUFFER_PART / r->block, 1, depth);
-  d.window = within(budget / WINDOW_PART, LEAST_WINDOW, MOST_WINDOW);
-  while (d.table < 2 * d.window)
+  d.window = within(budget / WINDOW_PART, FEWEST, MOST);
+  d.jobs = within(budget / JOB_PART, FEWEST, MOST);
+  while (d.table < 2 * d.jobs)
     d.table *= 2;
   d.fixed = sizeof *r + sizeof *r->batch +
             tarn__blocks_memory(r->block, count_blocks(&r->shape)) +
             d.rooms * (r->block + sizeof(tarn__block_room) +
                        TARN__BLOCKS_DEPTH_BYTES) +
-            window_bytes(&d);
+            turn_bytes(&d);
   return d;
 }
 
@@ -180,8 +183,8 @@ static size_t least_budget(const tarn__records *r, size_t depth) {
 // Two lines for each record hold all but a few of them.
 static tarn_status count_lines(tarn__records *r, size_t budget, size_t depth,
                                const division *d) {
-  enum { WAYS = TARN__SIEVE_WAYS, MOST = INT32_MAX / 2 };
-  size_t wanted = (size_t)tarn__lesser(2 * r->shape.count, MOST);
+  enum { WAYS = TARN__SIEVE_WAYS, MOST_LINES = INT32_MAX / 2 };
+  size_t wanted = (size_t)tarn__lesser(2 * r->shape.count, MOST_LINES);
   size_t lines = 0;
   if (budget > d->fixed)
     lines = tarn__sieve_fit(budget - d->fixed, r->shape.size, 1);
@@ -195,9 +198,9 @@ static tarn_status count_lines(tarn__records *r, size_t budget, size_t depth,
 }
 
 static tarn_status make_jobs(tarn__block_jobs *jobs, const division *d) {
-  jobs->most = d->window;
+  jobs->most = d->jobs;
   jobs->table_size = d->table;
-  jobs->move_most = MOVES * d->window;
+  jobs->move_most = MOVES * d->jobs;
   jobs->jobs = tarn__host_array(jobs->most, sizeof *jobs->jobs);
   jobs->table = tarn__host_array(jobs->table_size, sizeof *jobs->table);
   jobs->moves = tarn__host_array(jobs->move_most, sizeof *jobs->moves);
@@ -207,7 +210,8 @@ static tarn_status make_jobs(tarn__block_jobs *jobs, const division *d) {
 }
 
 static tarn_status make_window(tarn__records *r, const division *d) {
-  r->window = r->dirty_most = d->window;
+  r->window = d->window;
+  r->dirty_most = d->jobs;
   r->room_count = d->rooms;
   r->found_lines = tarn__host_array(r->window, sizeof *r->found_lines);
   r->dirty = tarn__host_array(r->dirty_most, sizeof *r->dirty);
