@@ -34,7 +34,8 @@ enum {
   DEPTH = 128,
   MOST_BATCH = 32768,  // rows of a call
   PART = 8,            // of those in memory that a call asks for at most
-  DRAWN = 1 << 21,     // numbers of rows, asked for again and again
+  DRAWN = 1 << 21,     // numbers of rows, drawn at a time
+  MOST_WARMING = 16,   // rows asked for before, for each line
   DISK_PASSES = 7,     // at most: each takes seconds
   TIMES_MEMORY = 4,    // the table's bytes over the budget's
 };
@@ -120,6 +121,8 @@ typedef struct disk {
   size_t batch;
   char path[TABLE_PATH_SIZE];
   char plain[TABLE_PATH_SIZE];  // as large, for fio and memmap
+  size_t law;
+  uint64_t draws;
   int64_t *drawn;
   size_t at;  // of the next batch
   void **pinned;
@@ -188,6 +191,25 @@ static bool make_records(table_scene *s, disk *d) {
 
 // --- rows --------------------------------------------------------------------
 
+// New ones each time: a cache that holds all rows of one draw would have
+// nothing to read.
+static void draw_rows(disk *d) {
+  static const double exponents[] = {
+      [ZIPF105] = 1.05, [ZIPF109] = 1.09, [ZIPF115] = 1.15};
+  d->draws++;
+  if (d->law == UNIFORM) {
+    whole_draw_uniform(d->drawn, DRAWN, d->rows, d->draws);
+  } else {
+    whole_draw_power(d->drawn, DRAWN, d->rows, exponents[d->law], d->draws);
+  }
+  d->at = 0;
+}
+
+static void choose_law(disk *d, size_t law) {
+  d->law = law;
+  draw_rows(d);
+}
+
 static void change(void *row) {
   uint32_t count = 0;
   memcpy(&count, row, sizeof count);
@@ -198,7 +220,6 @@ static void change(void *row) {
 static bool go_batch(table_scene *s, disk *d) {
   const uint64_t *numbers = (const uint64_t *)(const void *)d->drawn + d->at;
   d->at += d->batch;
-  if (d->at + d->batch > DRAWN) d->at = 0;
   if (!table_did(s,
                  tarn__records_pin(d->records, numbers, d->batch, d->pinned)))
     return false;
@@ -225,42 +246,35 @@ typedef struct pass {
 static bool go(table_scene *s, disk *d, double seconds, pass *out) {
   tarn__records_tally before;
   tarn__records_tally after;
-  double begin = process_clock();
+  double taken = 0;
   tarn__records_count(d->records, &before);
-  while (process_clock() < begin + seconds)
+  while (taken < seconds) {
+    if (d->at + d->batch > DRAWN) draw_rows(d);
+    double begin = process_clock();
     if (!go_batch(s, d)) return false;
+    taken += process_clock() - begin;
+  }
   tarn__records_count(d->records, &after);
   *out =
       (pass){.rows = (double)(after.asked - before.asked),
              .read = (double)(after.blocks_read - before.blocks_read),
              .merged = (double)(after.blocks_merged - before.blocks_merged),
              .written = (double)(after.blocks_written - before.blocks_written),
-             .seconds = process_clock() - begin};
+             .seconds = taken};
   return true;
 }
 
-// Until each line has been used for other rows as often as there are lines;
-// hot rows find their place by that.
+// Until as many blocks were read as there are lines, or so many rows asked for
+// that those which are asked for often are there.
 static bool warm(table_scene *s, disk *d) {
   tarn__records_tally tally;
   pass unused;
   do {
     if (!go(s, d, pass_seconds / 3, &unused)) return false;
     tarn__records_count(d->records, &tally);
-  } while (tally.blocks_read < 2 * tally.lines &&
-           tally.asked < 64 * tally.lines);
+  } while (tally.blocks_read < tally.lines &&
+           tally.asked < MOST_WARMING * tally.lines);
   return true;
-}
-
-static void draw_rows(disk *d, size_t law) {
-  static const double exponents[] = {
-      [ZIPF105] = 1.05, [ZIPF109] = 1.09, [ZIPF115] = 1.15};
-  if (law == UNIFORM) {
-    whole_draw_uniform(d->drawn, DRAWN, d->rows, law + 1);
-  } else {
-    whole_draw_power(d->drawn, DRAWN, d->rows, exponents[law], law + 1);
-  }
-  d->at = 0;
 }
 
 // --- beside fio --------------------------------------------------------------
@@ -298,7 +312,7 @@ static bool go_beside_fio(table_scene *s, disk *d, const char *action,
 }
 
 static bool measure_law(table_scene *s, disk *d, size_t law) {
-  draw_rows(d, law);
+  choose_law(d, law);
   if (!open_records(s, d, d->budget) || !warm(s, d)) return false;
   for (size_t i = 0; i < d->passes; i++) {
     pass p;
@@ -327,7 +341,7 @@ static double resident_bytes(void) {
 
 // Training, which uses all that there is of a store, and then a flush.
 static bool measure_training(table_scene *s, disk *d) {
-  draw_rows(d, ZIPF105);
+  choose_law(d, ZIPF105);
   double before = resident_bytes();
   d->train = true;
   if (!open_records(s, d, d->budget) || !warm(s, d)) return false;
@@ -367,7 +381,7 @@ static bool measure_memmap(table_scene *s, disk *d, table_result *out) {
   table_memmap *memmap = table_memmap_start(&job, why);
   bool has = memmap != NULL &&
              table_memmap_measure(memmap, 4 * pass_seconds, &rows, why);
-  draw_rows(d, UNIFORM);
+  choose_law(d, UNIFORM);
   bool did = !has || (open_records(s, d, d->budget) && warm(s, d));
   for (size_t i = 0; did && has && i < d->passes; i++) {
     pass p;

@@ -33,7 +33,7 @@ struct tarn__blocks {
 // The byte of the file at which |place| begins.
 static inline uint64_t tarn__blocks_byte(const tarn__blocks *b,
                                          uint32_t place) {
-  return TARN__ROOTS * TARN__ROOT_SIZE + (place - 1) * b->map.shape.block;
+  return TARN__ROOTS_END + (place - 1) * b->map.shape.block;
 }
 
 // The root of |epoch|.

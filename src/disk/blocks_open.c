@@ -14,7 +14,7 @@
 #include "disk/blocks_file.h"
 
 enum {
-  HEAD = TARN__ROOTS * TARN__ROOT_SIZE,
+  HEAD = TARN__ROOTS_END,
   DEPTH = 64,
   PATIENCE_NS = 1000000000,
 };
@@ -147,7 +147,7 @@ tarn_status tarn__blocks_ask(const char *path, tarn__blocks_info *out_info,
   memset(out_note, 0, TARN__ROOT_NOTE);
   tarn__disk_root *roots = tarn__host_alloc(HEAD);
   if (roots == NULL) return TARN_E_NOMEM;
-  tarn__blocks_info info;
+  tarn__blocks_info info = {0};
   tarn_status status = ask(path, roots, &info);
   if (status == TARN_OK) {
     memcpy(out_note, roots[info.newest % TARN__ROOTS].note, TARN__ROOT_NOTE);

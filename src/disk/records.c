@@ -60,7 +60,7 @@ static size_t most_at_once(const tarn__block_jobs *jobs) {
 static size_t find_some(tarn__records *r, const uint64_t *numbers, size_t count,
                         size_t first, size_t *io_progress) {
   tarn__sieve_batch *batch = r->batch;
-  uint32_t places[TARN__SIEVE_BATCH];
+  uint32_t places[TARN__SIEVE_BATCH] = {0};
   size_t most = most_at_once(&r->jobs);
   size_t i = first;
   batch->count = 0;

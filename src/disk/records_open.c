@@ -61,7 +61,7 @@ uint64_t tarn__records_file_size(const tarn__records_shape *shape) {
   uint64_t places = 0;
   for (size_t i = 0; i < blocks.level_count; i++)
     places += blocks.levels[i];
-  return TARN__ROOTS * TARN__ROOT_SIZE + places * blocks.block;
+  return TARN__ROOTS_END + places * blocks.block;
 }
 
 // --- notes -------------------------------------------------------------------

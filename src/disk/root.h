@@ -25,7 +25,8 @@ enum {
   TARN__ROOT_NOTE = 512,     // bytes that belong to whoever flushes
   TARN__ROOT_ENTRIES = 440,  // most entries of a top level
   TARN__ROOTS = 2,           // of a file
-  TARN__ROOT_LEVELS = 4,     // most levels of a map, the root's among them
+  TARN__ROOTS_END = TARN__ROOTS * TARN__ROOT_SIZE,
+  TARN__ROOT_LEVELS = 4,  // most levels of a map, the root's among them
 };
 
 // Where a block, or a page of the map, is in the file, and what it has to be.
