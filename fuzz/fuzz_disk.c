@@ -19,8 +19,8 @@ enum {
   OLDER = 4,   // the epoch before the newest is opened
   HEAD = TARN__ROOTS * TARN__ROOT_SIZE,
   BLOCK = 4096,
-  MOST = 1 << 16,   // bytes of a file
-  LOOKED_AT = 500,  // blocks
+  MOST = 1 << 16,  // bytes of a file
+  LOOKED_AT = 40,  // blocks
 };
 
 static int file = -1;
