@@ -19,9 +19,8 @@
 #include "table_parts.h"
 #include "table_scene.h"
 
-static const table_part *const parts[] = {&table_files_part, &table_apply_part};
-static const table_part *const parts[] = {&table_files_part, &table_cache_part};
-static const table_part *const parts[] = {&table_files_part, &table_disk_part};
+static const table_part *const parts[] = {&table_files_part, &table_apply_part,
+                                          &table_cache_part, &table_disk_part};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 _Static_assert((int)TABLE_RANKS_MOST <= (int)CREW_MOST,

@@ -11,8 +11,10 @@ extern const table_part table_files_part;
 // Optimizers of embeddings, beside gathers of the same rows, and beside those
 // of PyTorch.
 extern const table_part table_apply_part;
+
 // Rows kept near their user: what SIEVE misses over LRU, and hits over gathers.
 extern const table_part table_cache_part;
+
 // A table on a disk with a quarter of its bytes as memory, beside fio and
 // NumPy's memmap.
 extern const table_part table_disk_part;

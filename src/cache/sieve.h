@@ -190,6 +190,11 @@ TARN_MUST_CHECK bool tarn__sieve_key(tarn__sieve *sieve, uint32_t line,
 size_t tarn__sieve_take_dirty(tarn__sieve *sieve, uint64_t from,
                               tarn__sieve_line *out, size_t most);
 
+// Takes the line of |key| to be written, as above. False: it is in none, or
+// that is clean, or being written.
+TARN_MUST_CHECK bool tarn__sieve_take(tarn__sieve *sieve, uint64_t key,
+                                      uint32_t *out_line);
+
 // Ends the writing of a line, and unpins it. Without |ok| it is dirty again.
 void tarn__sieve_written(tarn__sieve *sieve, uint32_t line, bool ok);
 

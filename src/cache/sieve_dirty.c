@@ -93,19 +93,34 @@ static void offer_all(tarn__sieve *sieve, lowest *l) {
   }
 }
 
+// Inside the lock.
+static void take_line(tarn__sieve *sieve, uint32_t line) {
+  sieve->states[line / WAYS][line % WAYS] +=
+      TARN__SIEVE_WRITING - TARN__SIEVE_DIRTY + TARN__SIEVE_PIN;
+}
+
 // False: it is another key's by now, or clean.
 static bool take(tarn__sieve *sieve, tarn__sieve_line item) {
-  tarn__sieve_set set = tarn__sieve_set_at(sieve, item.line / WAYS);
   tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, item.line / WAYS);
-  unsigned way = item.line % WAYS;
   tarn__short_lock_enter(&shard->lock);
   bool still =
       is_to_write(sieve, item.line) && key_in(sieve, item.line) == item.key;
-  if (still)
-    set.states[way] +=
-        TARN__SIEVE_WRITING - TARN__SIEVE_DIRTY + TARN__SIEVE_PIN;
+  if (still) take_line(sieve, item.line);
   tarn__short_lock_leave(&shard->lock);
   return still;
+}
+
+bool tarn__sieve_take(tarn__sieve *sieve, uint64_t key, uint32_t *out_line) {
+  uint32_t word = 0;
+  uint32_t at = tarn__sieve_place(&sieve->keys, key, &word);
+  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, at);
+  tarn__short_lock_enter(&shard->lock);
+  unsigned way = tarn__sieve_way_of(sieve->words[at], word, TARN__SIEVE_MARKS);
+  *out_line = at * WAYS + way - 1;
+  bool taken = way != 0 && is_to_write(sieve, *out_line);
+  if (taken) take_line(sieve, *out_line);
+  tarn__short_lock_leave(&shard->lock);
+  return taken;
 }
 
 static size_t take_all(tarn__sieve *sieve, tarn__sieve_line *items,

@@ -101,12 +101,11 @@ static tarn_status turn(tarn__records *r, const uint64_t *numbers,
 // --- pins --------------------------------------------------------------------
 
 static void leave(tarn__records *r, size_t count, bool dirty) {
-  size_t held = 0;
-  for (size_t i = 0; i < count; i++)
-    if (r->found_lines[i] != NO_LINE)
-      r->found_lines[held++] = r->found_lines[i];
-  tarn__sieve_leave_lines(r->sieve, r->found_lines, held, dirty);
-  r->pins -= held;
+  for (size_t i = 0; i < count; i++) {
+    if (r->found_lines[i] == NO_LINE) continue;
+    tarn__sieve_let_go(r->sieve, r->found_lines[i], dirty);
+    r->pins--;
+  }
 }
 
 // Pins up to a window of numbers. On failure nothing is pinned.

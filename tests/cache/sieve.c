@@ -463,6 +463,24 @@ TEST(a_line_that_was_dropped_is_written_no_more) {
   end(sieve);
 }
 
+TEST(a_dirty_line_is_taken_by_its_key) {
+  uint32_t line = 0;
+  tarn__sieve *sieve = make(KEYS, 16, 0);
+  hold(sieve, &batch, 7);
+  ck_assert(!tarn__sieve_take(sieve, 7, &line));
+  ck_assert(!tarn__sieve_take(sieve, 8, &line));
+  uint32_t held = batch.lines[0];
+  tarn__sieve_let_go(sieve, held, true);
+  ck_assert(tarn__sieve_take(sieve, 7, &line));
+  ck_assert_uint_eq(line, held);
+  ck_assert(!tarn__sieve_take(sieve, 7, &line));
+  tarn__sieve_written(sieve, line, false);
+  ck_assert(tarn__sieve_take(sieve, 7, &line));
+  tarn__sieve_written(sieve, line, true);
+  ck_assert(!tarn__sieve_take(sieve, 7, &line));
+  end(sieve);
+}
+
 TEST(what_is_dropped_while_it_is_filled_is_not_found_later) {
   static tarn__sieve_batch other;
   tarn__sieve *sieve = make(KEYS, 16, 0);

@@ -10,9 +10,10 @@
 # see, which is every public header but those for plug-ins. A file without a
 # folder in its #include is looked for beside the includer.
 #
-#        floor 6   layout
-#        floor 5   embedding  disk
-#        floor 4   model  table  cache
+#        floor 7         layout
+#        floor 6              embedding
+#        floor 5                   disk
+#        floor 4   model      table      cache
 #        floor 3   synced     whole
 #        floor 2          pool
 #        floor 1  trace  plan  device  comm  format
@@ -72,9 +73,7 @@ src/model/                 base,compat_awnn,device,dlpack,model,model_file,model
 src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
 src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
 src/disk/                  base                                base,cache/sieve.h,disk
-src/cache/                 base                                base,cache
 src/cache/                 alloc,base,cache,pool,whole         base,cache,whole/rows.h
-src/disk/                  base                                base,disk
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 preload/                   account,base,pool,snapshot          base,cpu/cpu.h,pool/hold.h,preload
