@@ -65,11 +65,7 @@ static size_t make_file(unsigned flags, const uint8_t *input, size_t size) {
 
 static bool move(tarn__blocks *b, bool write, uint64_t block, void *data) {
   tarn__block_request request = {.block = block, .data = data};
-  if (write) {
-    tarn__blocks_write(b, &request);
-  } else {
-    tarn__blocks_read(b, &request);
-  }
+  (write ? tarn__blocks_write : tarn__blocks_read)(b, &request);
   require(tarn__blocks_wait(b) == &request, "another request");
   tarn_status status = tarn__blocks_check(b, &request);
   require(status == TARN_OK || (!write && status == TARN_E_CORRUPT),

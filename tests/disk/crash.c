@@ -182,7 +182,7 @@ static void keep(leaving *l, const written *w, bool torn) {
 // Kinds of loss: none of the writes, all, some whole, some torn, one torn.
 static void keep_some(leaving *l) {
   enum { NONE, ALL, WHOLE, TORN, KINDS };
-  size_t order[MOST];
+  size_t order[MOST] = {0};
   size_t kind = draw(l, KINDS);
   for (size_t i = 0; i < disk.count; i++)
     order[i] = i;

@@ -3,6 +3,7 @@
 #include "disk/records.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,12 +81,12 @@ TEST(records_of_any_size_come_back) {
     size_t size = sizes[k];
     size_t count = size > MIB ? 3 : COUNT;
     make(size, count);
-    tarn__records *r = open_in(MIB + 20 * size + 2 * 4096);
+    tarn__records *r = open_in(MIB + 20 * size + (size_t)2 * 4096);
     for (uint64_t i = 0; i < count; i++)
       put(r, i, (int)(i + 1), size);
     assert_ok(tarn__records_flush(r, NULL));
     tarn__records_close(r);
-    r = open_in(MIB + 20 * size + 2 * 4096);
+    r = open_in(MIB + 20 * size + (size_t)2 * 4096);
     for (uint64_t i = count; i-- > 0;)
       see(r, i, (int)(i + 1), size);
     ck_assert_uint_le(
@@ -107,7 +108,7 @@ TEST(what_they_are_is_in_the_file) {
   ck_assert_uint_eq(info.before, 0);
   tarn__records *r = open_in(MIB);
   ck_assert_mem_eq(tarn__records_note(r), note, sizeof note);
-  memcpy(note, "and then", 8);
+  snprintf((char *)note, sizeof note, "and then");
   assert_ok(tarn__records_flush(r, note));
   ck_assert_mem_eq(tarn__records_note(r), note, sizeof note);
   ck_assert_uint_eq(tarn__records_tell(r).newest, 2);
@@ -168,13 +169,14 @@ TEST(records_of_a_block_are_read_once) {
 // A hundred records change in each of 50 blocks, of which a few fit: each
 // write takes along what has changed in its block.
 TEST(what_changes_in_a_block_is_written_together) {
-  make(32, 128 * 50);
+  enum { ALL = 128 * 50 };
+  make(32, ALL);
   tarn__records *r = open_in(250000);
   for (uint64_t block = 0; block < 50; block++)
     for (uint64_t i = 0; i < 100; i++)
       put(r, block * 128 + i, (int)(block + i + 1), 32);
   tarn__records_tally tally = tally_of(r);
-  ck_assert_uint_lt(tally.lines, 50 * 128);
+  ck_assert_uint_lt(tally.lines, ALL);
   assert_ok(tarn__records_flush(r, NULL));
   tally = tally_of(r);
   ck_assert_uint_ge(tally.records_written, 5000);
