@@ -19,7 +19,7 @@
 #include "whole_indices.h"
 
 enum {
-  BATCH = 500,        // rows of a gather that may miss
+  BATCH = 500,        // rows of a gather that may miss, at most
   HITS = 65536,       // rows of one that does not
   DRAWS_PER_ROW = 6,  // the first half fills the cache
   LEAST_ROWS = 4000,
@@ -217,16 +217,27 @@ static double static_misses(const int64_t *draws, size_t count, size_t most) {
   return (double)misses;
 }
 
+// A part of the cache at a time, since a batch that fills it has no room left.
+static bool gather_all(table_scene *s, near *n, const int64_t *draws,
+                       size_t count, size_t most) {
+  size_t batch = most / 8 < BATCH ? most / 8 : BATCH;
+  for (size_t i = 0; i < count; i += batch) {
+    size_t some = count - i < batch ? count - i : batch;
+    if (!out_of_cache(s, n, draws + i, some)) return false;
+    if (!is_right(s, n, draws + i, some)) return false;
+  }
+  return true;
+}
+
+// Those of the second half.
 static bool sieve_misses(table_scene *s, near *n, const int64_t *draws,
-                         size_t count, double *out) {
+                         size_t count, size_t most, double *out) {
   uint64_t begin = 0;
   uint64_t end = 0;
-  for (size_t i = 0; i < count; i += BATCH) {
-    if (i == count / 2 && !misses_of(s, n, &begin)) return false;
-    if (!out_of_cache(s, n, draws + i, BATCH)) return false;
-    if (!is_right(s, n, draws + i, BATCH)) return false;
-  }
-  bool did = misses_of(s, n, &end);
+  bool did = gather_all(s, n, draws, count / 2, most) &&
+             misses_of(s, n, &begin) &&
+             gather_all(s, n, draws + count / 2, count - count / 2, most) &&
+             misses_of(s, n, &end);
   *out = (double)(end - begin);
   return did;
 }
@@ -236,14 +247,15 @@ static bool compare_misses(table_scene *s, near *n, const int64_t *draws,
   const size_t step = OVER_LRU_QUARTER - OVER_LRU_40TH;
   const size_t at = quarter ? step : 0;
   const size_t most = n->rows / (quarter ? 4 : 40) / 16 * 16;
+  const size_t half = count - count / 2;
   double sieve = 0;
   if (!make_cache(s, n, most)) return false;
-  bool did = sieve_misses(s, n, draws, count, &sieve);
+  bool did = sieve_misses(s, n, draws, count, most, &sieve);
   if (!table_did(s, tarn_cache_destroy(n->cache)) || !did) return false;
   double of_lru = lru_misses(draws, count, n->rows, most);
   const double values[] = {sieve / of_lru,
                            static_misses(draws, count, most) / of_lru,
-                           sieve / (double)(count - count / 2)};
+                           sieve / (double)half};
   table_note(out, OVER_LRU_40TH + at, &values[0], 1);
   table_note(out, STATIC_40TH + at, &values[1], 1);
   table_note(out, MISS_RATE_40TH + at, &values[2], 1);
@@ -253,7 +265,7 @@ static bool compare_misses(table_scene *s, near *n, const int64_t *draws,
 // By the first rank: the table is mapped, and asks nobody.
 static bool measure_misses(table_scene *s, size_t rows, table_result *out) {
   near n = {.rows = rows, .width = 1};
-  size_t count = rows * DRAWS_PER_ROW / (2 * BATCH) * (2 * BATCH);
+  size_t count = rows * DRAWS_PER_ROW;
   if (!make_table(s, &n, BATCH)) return false;
   bool did = true;
   if (s->rank == 0) {

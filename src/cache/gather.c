@@ -95,7 +95,7 @@ static tarn_status note_misses(hits *h, size_t first, const uint16_t *from) {
 // goes on.
 static tarn_status look_up(hits *h, size_t first, size_t count,
                            uint32_t *slots) {
-  uint16_t from[BATCH];
+  uint16_t from[BATCH] = {0};
   tarn__cache_call *call = h->call;
   tarn__sieve_batch *batch = &call->batch;
   const void *indices = NULL;

@@ -81,7 +81,7 @@ static size_t collect(tarn__cache_part *part, size_t *io_at, size_t *out) {
 
 void tarn__cache_part_find(tarn__cache_part *part) {
   tarn__sieve_batch *batch = &part->call->batch;
-  size_t entries[BATCH];
+  size_t entries[BATCH] = {0};
   for (size_t at = 0; collect(part, &at, entries) > 0;) {
     tarn__sieve_find(part->call->cache->sieve, batch, part->flags);
     for (size_t i = 0; i < batch->count; i++) {

@@ -22,9 +22,9 @@ static tarn_status ask_all(const tarn_cache *cache, tarn_status status,
   uint8_t *all = tarn__host_alloc(ranks);
   if (all == NULL && status == TARN_OK) status = TARN_E_NOMEM;
   status = tarn_comm_agree(comm, status);
-  if (status == TARN_OK)
+  if (status == TARN_OK && all != NULL)
     status = tarn_comm_allgather(comm, &mine, sizeof mine, all);
-  for (size_t r = 0; status == TARN_OK && r < ranks; r++)
+  for (size_t r = 0; status == TARN_OK && all != NULL && r < ranks; r++)
     *io_more = *io_more || all[r] != 0;
   tarn__host_free(all, ranks);
   return status;

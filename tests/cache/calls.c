@@ -9,7 +9,9 @@
 #include "tarn/cache.h"
 #include "tarn/pool.h"
 
-enum { ROWS = 300, WIDTH = 4, ROW = WIDTH * sizeof(float) };
+#define WIDTH ((size_t)4)
+#define ROW (WIDTH * sizeof(float))
+enum { ROWS = 300 };
 
 static tarn_comm *comm;
 static tarn_whole_tensor table;
@@ -28,7 +30,7 @@ static void set_up(void) {
   tarn_rendezvous_destroy(rendezvous);
   assert_ok(tarn_whole_table_create(comm, &options, &table));
   assert_ok(tarn_whole_tensor_local(&table, &address));
-  for (size_t i = 0; i < ROWS * WIDTH; i++)
+  for (size_t i = 0; i < (size_t)ROWS * WIDTH; i++)
     ((float *)(uintptr_t)address)[i] = (float)i;
 }
 
@@ -202,9 +204,9 @@ static void write_and_read(void *unused) {
   tarn_whole_rows request = request_of(indices, ROWS, rows);
   tarn_status status = tarn_cache_gather(cache, &request, NULL);
   if (status == TARN_OK)
-    for (size_t i = 0; i < ROWS * WIDTH; i++)
+    for (size_t i = 0; i < (size_t)ROWS * WIDTH; i++)
       require(rows[i] == (float)i);
-  for (size_t i = 0; i < ROWS * WIDTH; i++)
+  for (size_t i = 0; i < (size_t)ROWS * WIDTH; i++)
     rows[i] = (float)i;
   (void)!tarn_cache_scatter(cache, &request, NULL);
   (void)!tarn_cache_gather(cache, &request, NULL);
@@ -212,7 +214,7 @@ static void write_and_read(void *unused) {
   // Whatever failed, nothing is held that should not be.
   (void)faults_disarm();
   assert_ok(tarn_cache_gather(cache, &request, NULL));
-  for (size_t i = 0; i < ROWS * WIDTH; i++)
+  for (size_t i = 0; i < (size_t)ROWS * WIDTH; i++)
     require(rows[i] == (float)i);
   assert_ok(tarn_cache_write_back(cache));
   ck_assert_uint_eq(stats_of(cache).dirty, 0);
@@ -250,14 +252,14 @@ static void *use(void *number) {
       uint64_t row = next_random(&seed) % (writes ? 25 : 200);
       indices[i] = (int64_t)(writes ? 200 + row * 4 + me - 1 : row);
       for (size_t c = 0; c < WIDTH; c++)
-        rows[i * WIDTH + c] = (float)(indices[i] * WIDTH) + (float)c;
+        rows[i * WIDTH + c] = (float)((size_t)indices[i] * WIDTH) + (float)c;
     }
     tarn_whole_rows request = request_of(indices, SOME, rows);
     tarn_status status = writes ? tarn_cache_scatter(shared, &request, NULL)
                                 : tarn_cache_gather(shared, &request, NULL);
     expect(status == TARN_OK);
     for (size_t i = 0; i < SOME; i++)
-      expect(rows[i * WIDTH] == (float)(indices[i] * WIDTH));
+      expect(rows[i * WIDTH] == (float)((size_t)indices[i] * WIDTH));
   }
   return NULL;
 }

@@ -151,7 +151,7 @@ static void compare_table(const site *s) {
 
 static void fill_table(const site *s) {
   batch b;
-  for (size_t row = my.rank; row < ROWS; row += my.ranks * MOST) {
+  for (size_t row = my.rank; row < ROWS; row += my.ranks * (size_t)MOST) {
     b.count = 0;
     for (size_t at = row; at < ROWS && b.count < MOST; at += my.ranks) {
       b.indices[b.count] = (int32_t)at;
@@ -232,7 +232,7 @@ static void use_types(site *s) {
     raise(s, type_at(t));
     use_read_only(s, 40);
     use_write_back(s, 40);
-    use_write_back(s, 2 * ROWS);
+    use_write_back(s, (size_t)2 * ROWS);
     MUST_BE(tarn_whole_destroy(s->table.whole), TARN_OK);
   }
 }

@@ -89,6 +89,25 @@ TEST(the_names_of_the_goals) {
   }
 }
 
+TEST(a_cache_has_misses_and_hits) {
+  const table_part *cache = table_part_at(1);
+  make_folder("/tmp");
+  tool_output o = tool_did("bench", "table", "cache", SMALL, "--folder", folder,
+                           "-o", "json");
+  remove_folder();
+  ck_assert_str_eq(cache->name, "cache");
+  ck_assert_uint_eq(json_size(o.out, "results"), cache->count);
+  for (size_t i = 0; i < cache->count; i++) {
+    ck_assert(json_is_text(o.out, json_row(i, "part"), "cache"));
+    ck_assert(json_is_text(o.out, json_row(i, "name"), cache->figures[i].name));
+    ck_assert_double_gt(json_number(o.out, json_row(i, "value")), 0);
+  }
+  // Misses do not depend on the machine.
+  ck_assert(json_is(o.out, json_row(0, "met"), "true"));
+  ck_assert(json_is(o.out, json_row(1, "met"), "true"));
+  ck_assert(json_is_text(o.out, json_row(0, "name"), "sieve_over_lru_misses"));
+}
+
 // --- what cannot be measured -----------------------------------------------
 
 static size_t find(const char *json, const char *name) {
