@@ -321,6 +321,12 @@ TARN_MUST_CHECK bool tarn__os_resize(int fd, uint64_t size);
 // older one the file must be one that this user may write, else true.
 bool tarn__os_is_cached(int fd, uint64_t offset, size_t size);
 
+// Whether the file is on FUSE. Where that is told to read past the page cache,
+// and gives fewer bytes than were asked for, io_uring goes on by itself, but
+// the kernel (seen with 6.18) reads the first bytes again and puts them behind
+// themselves.
+bool tarn__os_is_on_fuse(int fd);
+
 // Returns when the file's bytes, or the names in the folder of |path|, are on
 // the disk.
 TARN_MUST_CHECK bool tarn__os_sync(int fd);

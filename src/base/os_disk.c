@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/os.h"
@@ -111,6 +112,12 @@ bool tarn__os_is_cached(int fd, uint64_t offset, size_t size) {
     return false;
   }
   return 2 * pages * tarn__os_page() >= size;
+}
+
+bool tarn__os_is_on_fuse(int fd) {
+  enum { FUSE = 0x65735546 };
+  struct statfs found;
+  return fstatfs(fd, &found) == 0 && found.f_type == FUSE;
 }
 
 bool tarn__os_sync(int fd) {

@@ -111,7 +111,9 @@ static tarn_status make_rooms(tarn__table_reader *r, size_t buffer) {
 
 static tarn_status begin(tarn__table_reader *r, size_t buffer, bool threads) {
   TARN__TRY(make_rooms(r, buffer));
-  const tarn__io_options options = {.depth = r->count, .threads = threads};
+  const tarn__io_options options = {
+      .depth = r->count,
+      .threads = threads || !tarn__table_allows_ring(r->source)};
   TARN__TRY(tarn__io_open(&options, &r->io));
   advance(r, &r->ahead, &r->next);
   advance(r, &r->behind, &r->current);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/os.h"
 #include "base/status.h"
 
 static int by_offset(const void *left, const void *right) {
@@ -74,6 +75,12 @@ bool tarn__table_next_run(const tarn__table_source *source,
     io_cursor->row = 0;
   }
   return false;
+}
+
+bool tarn__table_allows_ring(const tarn__table_source *source) {
+  for (size_t i = 0; i < source->file_count; i++)
+    if (tarn__os_is_on_fuse(source->files[i].fd)) return false;
+  return true;
 }
 
 uint64_t tarn__table_run_bytes(const tarn__table_source *source) {

@@ -53,6 +53,9 @@ void tarn__table_sort(tarn__table_source *source);
 bool tarn__table_next_run(const tarn__table_source *source,
                           tarn__table_cursor *io_cursor, tarn__table_run *out);
 
+// Whether the files can be read by io_uring.
+bool tarn__table_allows_ring(const tarn__table_source *source);
+
 // Bytes of all runs of this rank.
 uint64_t tarn__table_run_bytes(const tarn__table_source *source);
 

@@ -1,10 +1,13 @@
-// What goes wrong below a table's file: a disk that is full, and a file that
-// becomes shorter while it is read. The disk and the file are real ones.
+// What goes wrong below a table's file: a disk that is full, a file that
+// becomes shorter while it is read, reads that fail and reads that are short.
+// The disk and the file are real ones; the file system that fails is one of the
+// tests (bad_disk.h).
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "bad_disk.h"
 #include "tarn/table.h"
 #include "whole/kit.h"
 
@@ -140,6 +143,84 @@ TEST_LOOP(a_full_ext4_leaves_the_old_file, 2) {
   remove_folder();
 }
 
+// --- reads that fail, and short ones ----------------------------------------
+
+static bad_disk *disk;
+
+static void store_once(void) {
+  tarn_whole_tensor t = make();
+  fill(&t, 1);
+  MUST_BE(tarn_whole_store(&t, path, NULL, NULL), TARN_OK);
+  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+}
+
+static const uint64_t ways[] = {0,
+                                TARN_FILE_THREADS,
+                                TARN_FILE_UNCHECKED,
+                                TARN_FILE_UNCHECKED | TARN_FILE_THREADS,
+                                TARN_FILE_CACHED,
+                                TARN_FILE_CACHED | TARN_FILE_THREADS,
+                                TARN_FILE_CACHED | TARN_FILE_UNCHECKED};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+static void load_by_halves(void) {
+  for (size_t i = 0; i < WAYS; i++) {
+    tarn_whole_tensor t = make();
+    const tarn_file_options options = {.struct_size = sizeof options,
+                                       .flags = ways[i]};
+    size_t before = tell(0, disk->shortened);
+    MUST_BE(tarn_whole_load(&t, path, &options, NULL), TARN_OK);
+    must_be_filled(&t, 1);
+    MUST(disk->shortened > before + 4);
+    MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+  }
+}
+
+// The byte is one of rank 1's. All are told where the read began, or went on.
+static void load_from_bad(void) {
+  for (size_t i = 0; i < WAYS; i++) {
+    tarn_whole_tensor t = make();
+    const tarn_file_options options = {.struct_size = sizeof options,
+                                       .flags = ways[i]};
+    MUST_BE(tarn_whole_load(&t, path, &options, NULL), TARN_E_IO);
+    MUST_SAY("rank 1: ");
+    MUST_SAY("Input/output error");
+    MUST_SAY(": byte ");
+    MUST_SAY(path);
+    MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+  }
+  MUST(disk->failed >= WAYS);
+}
+
+static void on_bad_disk(void (*work)(void)) {
+  char backing[72];
+  const char *why = NULL;
+  make_folder();
+  snprintf(backing, sizeof backing, "%s.npy", folder);
+  snprintf(path, sizeof path, "%s", backing);
+  run_ranks(1, "a store", store_once);
+  disk = bad_disk_mount(folder, backing, &why);
+  unlink(backing);
+  if (disk == NULL) {
+    note_skipped("a disk that fails", why);
+  } else {
+    snprintf(path, sizeof path, "%s/%s", folder, BAD_DISK_FILE);
+    disk->shortens = work == load_by_halves;
+    disk->fails_at = work == load_from_bad ? 4096 + (3 << 20) + 9999 : 0;
+    run_ranks(2, "a disk that fails", work);
+    bad_disk_unmount(folder, disk);
+  }
+  remove_folder();
+}
+
+TEST(short_reads_go_on) {
+  on_bad_disk(load_by_halves);
+}
+
+TEST(a_read_that_fails_is_told) {
+  on_bad_disk(load_from_bad);
+}
+
 // --- a file that becomes shorter -------------------------------------------
 
 // Rank 1 cuts it when it has read the header, and begins to read rows.
@@ -189,13 +270,7 @@ static void load_what_shrinks(void) {
   MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
 }
 
-TEST_LOOP(a_file_that_shrinks_is_told, 6) {
-  static const uint64_t ways[] = {0,
-                                  TARN_FILE_THREADS,
-                                  TARN_FILE_UNCHECKED,
-                                  TARN_FILE_UNCHECKED | TARN_FILE_THREADS,
-                                  TARN_FILE_CACHED,
-                                  TARN_FILE_CACHED | TARN_FILE_UNCHECKED};
+TEST_LOOP(a_file_that_shrinks_is_told, WAYS) {
   flags = ways[_i];
   make_folder();
   run_ranks(2, "shrinks", load_what_shrinks);
