@@ -101,17 +101,6 @@ uint32_t tarn__crc32c_by_table(uint32_t crc, const void *data, size_t size) {
 
 // --- one sum out of two ------------------------------------------------------
 
-// The product of two polynomials modulo the CRC's.
-uint32_t tarn__crc32c_multiply(uint32_t a, uint32_t b) {
-  const uint32_t polynomial = 0x82f63b78;
-  uint32_t product = 0;
-  for (int bit = 31; bit >= 0; bit--) {
-    product ^= b & -(a >> bit & 1);
-    b = b >> 1 ^ (polynomial & -(b & 1));
-  }
-  return product;
-}
-
 uint32_t tarn__crc32c_combine(uint32_t first, uint32_t second,
                               size_t second_size) {
   uint32_t power = UINT32_C(1) << 23;  // x^8, of a byte; then of 2, 4, 8 ...

@@ -57,8 +57,9 @@ bool tarn__crc32c_is_wide(void) {
 
 // --- vectors -----------------------------------------------------------------
 
-WIDE static inline __m256i load(const unsigned char *bytes) {
-  return _mm256_loadu_si256((const __m256i *)(const void *)bytes);
+// The |i|-th vector at |bytes|.
+WIDE static inline __m256i load(const unsigned char *bytes, size_t i) {
+  return _mm256_loadu_si256((const __m256i *)(const void *)bytes + i);
 }
 
 WIDE static inline __m256i twice(const int64_t *powers) {
@@ -82,27 +83,29 @@ WIDE static uint32_t reduce(__m256i v0, __m256i v1, __m256i v2, __m256i v3) {
   return (uint32_t)sum;
 }
 
-WIDE static inline void store(unsigned char *to, __m256i bytes) {
-  _mm256_stream_si256((__m256i *)(void *)to, bytes);
+WIDE static inline __attribute__((always_inline)) void copy_vector(
+    unsigned char *to, const unsigned char *from, size_t i) {
+  _mm256_stream_si256((__m256i *)(void *)to + i, load(from, i));
 }
 
 WIDE static inline __attribute__((always_inline)) void copy_step(
     unsigned char *to, const unsigned char *from) {
-  store(to, load(from));
-  store(to + VECTOR, load(from + VECTOR));
-  store(to + 2 * VECTOR, load(from + 2 * VECTOR));
-  store(to + 3 * VECTOR, load(from + 3 * VECTOR));
-  store(to + 4 * VECTOR, load(from + 4 * VECTOR));
-  store(to + 5 * VECTOR, load(from + 5 * VECTOR));
-  store(to + 6 * VECTOR, load(from + 6 * VECTOR));
-  store(to + 7 * VECTOR, load(from + 7 * VECTOR));
+  copy_vector(to, from, 0);
+  copy_vector(to, from, 1);
+  copy_vector(to, from, 2);
+  copy_vector(to, from, 3);
+  copy_vector(to, from, 4);
+  copy_vector(to, from, 5);
+  copy_vector(to, from, 6);
+  copy_vector(to, from, 7);
 }
 
 // --- all ---------------------------------------------------------------------
 
-static inline uint64_t word_at(const unsigned char *bytes) {
+// The |i|-th word at |bytes|.
+static inline uint64_t word_at(const unsigned char *bytes, size_t i) {
   uint64_t word = 0;
-  memcpy(&word, bytes, sizeof word);
+  memcpy(&word, bytes + i * WORD, sizeof word);
   return word;
 }
 
@@ -113,19 +116,19 @@ typedef struct sums {
 } sums;
 
 WIDE static inline __attribute__((always_inline)) void add_words(
-    sums *s, const unsigned char *words, size_t stream) {
-  s->a = _mm_crc32_u64(s->a, word_at(words));
-  s->b = _mm_crc32_u64(s->b, word_at(words + stream));
-  s->c = _mm_crc32_u64(s->c, word_at(words + 2 * stream));
-  s->d = _mm_crc32_u64(s->d, word_at(words + 3 * stream));
+    sums *s, const unsigned char *words, size_t stream, size_t i) {
+  s->a = _mm_crc32_u64(s->a, word_at(words, i));
+  s->b = _mm_crc32_u64(s->b, word_at(words + stream, i));
+  s->c = _mm_crc32_u64(s->c, word_at(words + 2 * stream, i));
+  s->d = _mm_crc32_u64(s->d, word_at(words + 3 * stream, i));
 }
 
 WIDE static inline __attribute__((always_inline)) void add_step(
     sums *s, const unsigned char *words, size_t stream) {
-  add_words(s, words, stream);
-  add_words(s, words + WORD, stream);
-  add_words(s, words + 2 * WORD, stream);
-  add_words(s, words + 3 * WORD, stream);
+  add_words(s, words, stream, 0);
+  add_words(s, words, stream, 1);
+  add_words(s, words, stream, 2);
+  add_words(s, words, stream, 3);
 }
 
 static uint32_t join(uint32_t sum, const sums *s, uint32_t power) {
@@ -146,10 +149,10 @@ WIDE static inline __attribute__((always_inline)) uint32_t add(
   const unsigned char *end = words + stream;
   sums s = {0, 0, 0, 0};
   __m256i v0 = _mm256_xor_si256(
-      load(from), _mm256_setr_epi32((int)sum, 0, 0, 0, 0, 0, 0, 0));
-  __m256i v1 = load(from + VECTOR);
-  __m256i v2 = load(from + 2 * VECTOR);
-  __m256i v3 = load(from + 3 * VECTOR);
+      load(from, 0), _mm256_setr_epi32((int)sum, 0, 0, 0, 0, 0, 0, 0));
+  __m256i v1 = load(from, 1);
+  __m256i v2 = load(from, 2);
+  __m256i v3 = load(from, 3);
   for (;;) {
     add_step(&s, words, stream);
     if (to != NULL) copy_step(to, ahead);
@@ -157,11 +160,11 @@ WIDE static inline __attribute__((always_inline)) uint32_t add(
     ahead += STEP;
     words += VECTOR;
     if (words == end) break;
-    from += VECTORS * VECTOR;
-    v0 = fold(v0, powers, load(from));
-    v1 = fold(v1, powers, load(from + VECTOR));
-    v2 = fold(v2, powers, load(from + 2 * VECTOR));
-    v3 = fold(v3, powers, load(from + 3 * VECTOR));
+    from += (size_t)VECTORS * VECTOR;
+    v0 = fold(v0, powers, load(from, 0));
+    v1 = fold(v1, powers, load(from, 1));
+    v2 = fold(v2, powers, load(from, 2));
+    v3 = fold(v3, powers, load(from, 3));
   }
   return join(reduce(v0, v1, v2, v3), &s, of->power);
 }

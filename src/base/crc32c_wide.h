@@ -16,7 +16,15 @@ bool tarn__crc32c_is_wide(void);
 uint32_t tarn__crc32c_wide(uint32_t sum, unsigned char **io_to,
                            const unsigned char **io_from, size_t *io_size);
 
-// The product of two polynomials modulo the CRC's (crc32c.c).
-uint32_t tarn__crc32c_multiply(uint32_t a, uint32_t b);
+// The product of two polynomials modulo the CRC's.
+static inline uint32_t tarn__crc32c_multiply(uint32_t a, uint32_t b) {
+  const uint32_t polynomial = 0x82f63b78;
+  uint32_t product = 0;
+  for (int bit = 31; bit >= 0; bit--) {
+    product ^= b & -(a >> bit & 1);
+    b = b >> 1 ^ (polynomial & -(b & 1));
+  }
+  return product;
+}
 
 #endif  // TARN_BASE_CRC32C_WIDE_H_
