@@ -126,7 +126,7 @@ typedef struct disk {
   int64_t *drawn;
   size_t at;  // of the next batch
   void **pinned;
-  tarn__records *records;
+  tarn__disk_records *records;
   bool train;
   uint64_t changes;  // that rows have had
   const char *no_fio;
@@ -153,7 +153,7 @@ static bool make_plain(table_scene *s, const disk *d) {
 }
 
 static bool open_records(table_scene *s, disk *d, size_t budget) {
-  const tarn__records_options options = {.budget = budget, .depth = DEPTH};
+  const tarn__disk_records_options options = {.budget = budget, .depth = DEPTH};
   return table_did(s, tarn__records_open(d->path, 0, &options, &d->records));
 }
 
@@ -169,7 +169,7 @@ static void fill(const disk *d, uint64_t row, unsigned char *record) {
 }
 
 static bool make_records(table_scene *s, disk *d) {
-  const tarn__records_shape shape = {d->row, d->rows};
+  const tarn__disk_records_shape shape = {d->row, d->rows};
   uint64_t *numbers = tool_array(d->batch, sizeof *numbers);
   bool did = table_did(s, tarn__records_create(d->path, &shape, NULL)) &&
              open_records(s, d, d->budget);
@@ -244,8 +244,8 @@ typedef struct pass {
 } pass;
 
 static bool go(table_scene *s, disk *d, double seconds, pass *out) {
-  tarn__records_tally before;
-  tarn__records_tally after;
+  tarn__disk_records_tally before;
+  tarn__disk_records_tally after;
   double taken = 0;
   tarn__records_count(d->records, &before);
   while (taken < seconds) {
@@ -267,7 +267,7 @@ static bool go(table_scene *s, disk *d, double seconds, pass *out) {
 // Until as many blocks were read as there are lines, or so many rows asked for
 // that those which are asked for often are there.
 static bool warm(table_scene *s, disk *d) {
-  tarn__records_tally tally;
+  tarn__disk_records_tally tally;
   pass unused;
   do {
     if (!go(s, d, pass_seconds / 3, &unused)) return false;

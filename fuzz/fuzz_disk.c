@@ -63,8 +63,8 @@ static size_t make_file(unsigned flags, const uint8_t *input, size_t size) {
 
 // --- blocks ------------------------------------------------------------------
 
-static bool move(tarn__blocks *b, bool write, uint64_t block, void *data) {
-  tarn__block_request request = {.block = block, .data = data};
+static bool move(tarn__disk_blocks *b, bool write, uint64_t block, void *data) {
+  tarn__disk_block_request request = {.block = block, .data = data};
   (write ? tarn__blocks_write : tarn__blocks_read)(b, &request);
   require(tarn__blocks_wait(b) == &request, "another request");
   tarn_status status = tarn__blocks_check(b, &request);
@@ -74,8 +74,8 @@ static bool move(tarn__blocks *b, bool write, uint64_t block, void *data) {
   return status == TARN_OK;
 }
 
-static tarn_status open_at(uint64_t epoch, tarn__blocks **out) {
-  const tarn__blocks_options options = {
+static tarn_status open_at(uint64_t epoch, tarn__disk_blocks **out) {
+  const tarn__disk_blocks_options options = {
       .depth = 4, .threads = true, .cached = true};
   tarn_status status = tarn__blocks_open(path, epoch, &options, out);
   require(status == TARN_OK || status == TARN_E_CORRUPT ||
@@ -86,18 +86,19 @@ static tarn_status open_at(uint64_t epoch, tarn__blocks **out) {
 }
 
 // Sums of what the first blocks are; those that are damaged have none.
-static void look(tarn__blocks *b, uint64_t count, uint32_t *sums, void *data) {
+static void look(tarn__disk_blocks *b, uint64_t count, uint32_t *sums,
+                 void *data) {
   for (uint64_t i = 0; i < count; i++) {
     sums[i] = 0;
     if (move(b, false, i, data)) sums[i] = tarn__crc32c(1, data, BLOCK);
   }
 }
 
-static void change_and_compare(tarn__blocks *b, uint64_t epoch) {
+static void change_and_compare(tarn__disk_blocks *b, uint64_t epoch) {
   static uint32_t before[LOOKED_AT];
   static uint32_t after[LOOKED_AT];
   static const unsigned char note[TARN__ROOT_NOTE];
-  tarn__blocks_info info = tarn__blocks_tell(b);
+  tarn__disk_blocks_info info = tarn__blocks_tell(b);
   uint64_t count = info.count < LOOKED_AT ? info.count : LOOKED_AT;
   size_t size = (size_t)info.block;
   unsigned char *data = aligned_alloc(BLOCK, size);
@@ -120,8 +121,8 @@ static void change_and_compare(tarn__blocks *b, uint64_t epoch) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
   unsigned char note[TARN__ROOT_NOTE];
-  tarn__blocks_info info;
-  tarn__blocks *b = NULL;
+  tarn__disk_blocks_info info;
+  tarn__disk_blocks *b = NULL;
   if (size < 1) return 0;
   fuzz_memory_begin();
   (void)make_file(input[0], input + 1, size - 1);

@@ -102,7 +102,7 @@ static tarn_status make(tarn_cache *cache, const tarn_whole_tensor *table,
   cache->mode = options.mode;
   cache->place = options.place;
   TARN__TRY(count_lines(cache, &options));
-  tarn__sieve_options sieve = {
+  tarn__cache_sieve_options sieve = {
       .keys = table->rows, .lines = cache->lines, .shards = options.shards};
   TARN__TRY(tarn__sieve_create(&sieve, &cache->sieve));
   TARN__TRY(take_block(cache, options.tag));
@@ -172,7 +172,7 @@ tarn_status tarn_cache_drop(tarn_cache *cache, const int64_t *rows,
 // --- statistics ------------------------------------------------------------
 
 static tarn_cache_stats count(tarn_cache *cache) {
-  tarn__sieve_tally tally;
+  tarn__cache_sieve_tally tally;
   tarn__sieve_count(cache->sieve, &tally);
   uint64_t around = atomic_load(&cache->around);
   uint64_t misses = tally.fills + around;

@@ -30,7 +30,7 @@ struct tarn_cache {
   size_t row_bytes;
   size_t lines;
   tarn_block block;  // of the lines
-  tarn__sieve *sieve;
+  tarn__cache_sieve *sieve;
   size_t bytes;
   _Atomic uint64_t around;
   _Atomic uint64_t through;  // rows written that were in no line
@@ -58,7 +58,7 @@ typedef struct tarn__cache_call {
   tarn__rows_action action;
   tarn_rows rows;         // checked, with strides and dtypes
   tarn__cache_rows user;  // dense rows; |count| 0: none
-  tarn__sieve_batch batch;
+  tarn__cache_sieve_batch batch;
   int64_t room[TARN__SIEVE_BATCH];
 } tarn__cache_call;
 
@@ -107,7 +107,7 @@ typedef struct tarn__cache_part {
   const uint64_t *keys;  // UINT64_MAX: none
   uint32_t flags;        // of tarn__sieve_find
   uint32_t *lines;
-  uint8_t *found;  // tarn__sieve_found; ABSENT first
+  uint8_t *found;  // tarn__cache_sieve_found; ABSENT first
   int64_t *rows;   // of the table, to be read or written
   int64_t *slots;  // for carry
   tarn__cache_rows staging;
@@ -149,7 +149,8 @@ void tarn__cache_part_await(tarn__cache_part *part);
 
 // Puts the lines of entries that are |found| in |slots|, and -1 for others;
 // returns how many there are.
-size_t tarn__cache_part_slots(tarn__cache_part *part, tarn__sieve_found found);
+size_t tarn__cache_part_slots(tarn__cache_part *part,
+                              tarn__cache_sieve_found found);
 
 // --- gather.c --------------------------------------------------------------
 

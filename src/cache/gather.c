@@ -70,7 +70,7 @@ static bool load_keys(tarn__cache_call *call, const void *indices,
 // Leaves those out that are no row, which the user has asked to pass over:
 // |from| has the positions of the others.
 static void leave_out_bad(tarn__cache_call *call, uint16_t *from) {
-  tarn__sieve_batch *batch = &call->batch;
+  tarn__cache_sieve_batch *batch = &call->batch;
   size_t keys = 0;
   for (size_t i = 0; i < batch->count; i++) {
     from[keys] = (uint16_t)i;
@@ -82,7 +82,7 @@ static void leave_out_bad(tarn__cache_call *call, uint16_t *from) {
 
 // |from| NULL: none was left out.
 static tarn_status note_misses(hits *h, size_t first, const uint16_t *from) {
-  const tarn__sieve_batch *batch = &h->call->batch;
+  const tarn__cache_sieve_batch *batch = &h->call->batch;
   if (batch->tally[TARN__SIEVE_ABSENT] == 0) return TARN_OK;
   for (size_t i = 0; i < batch->count; i++)
     if (batch->lines[i] == UINT32_MAX)
@@ -97,7 +97,7 @@ static tarn_status look_up(hits *h, size_t first, size_t count,
                            uint32_t *slots) {
   uint16_t from[BATCH] = {0};
   tarn__cache_call *call = h->call;
-  tarn__sieve_batch *batch = &call->batch;
+  tarn__cache_sieve_batch *batch = &call->batch;
   const void *indices = NULL;
   TARN__TRY(tarn__rows_view_indices(call->user.place, &call->rows, first, count,
                                     call->room, &indices));

@@ -49,7 +49,7 @@ tarn_status tarn__cache_part_begin(tarn__cache_part *part) {
 }
 
 void tarn__cache_part_end(tarn__cache_part *part, bool dirty) {
-  tarn__sieve *sieve = part->call->cache->sieve;
+  tarn__cache_sieve *sieve = part->call->cache->sieve;
   size_t count = part->count;
   for (size_t i = 0; part->found != NULL && i < count; i++)
     if (part->found[i] != TARN__SIEVE_ABSENT)
@@ -66,7 +66,7 @@ void tarn__cache_part_end(tarn__cache_part *part, bool dirty) {
 
 // Up to BATCH entries that are ABSENT, from |*io_at| on: their numbers.
 static size_t collect(tarn__cache_part *part, size_t *io_at, size_t *out) {
-  tarn__sieve_batch *batch = &part->call->batch;
+  tarn__cache_sieve_batch *batch = &part->call->batch;
   size_t count = 0;
   size_t i = *io_at;
   for (; i < part->count && count < BATCH; i++) {
@@ -80,7 +80,7 @@ static size_t collect(tarn__cache_part *part, size_t *io_at, size_t *out) {
 }
 
 void tarn__cache_part_find(tarn__cache_part *part) {
-  tarn__sieve_batch *batch = &part->call->batch;
+  tarn__cache_sieve_batch *batch = &part->call->batch;
   size_t entries[BATCH] = {0};
   for (size_t at = 0; collect(part, &at, entries) > 0;) {
     tarn__sieve_find(part->call->cache->sieve, batch, part->flags);
@@ -91,7 +91,8 @@ void tarn__cache_part_find(tarn__cache_part *part) {
   }
 }
 
-size_t tarn__cache_part_slots(tarn__cache_part *part, tarn__sieve_found found) {
+size_t tarn__cache_part_slots(tarn__cache_part *part,
+                              tarn__cache_sieve_found found) {
   size_t count = 0;
   for (size_t i = 0; i < part->count; i++) {
     bool is = part->found[i] == found;
@@ -102,7 +103,7 @@ size_t tarn__cache_part_slots(tarn__cache_part *part, tarn__sieve_found found) {
 }
 
 void tarn__cache_part_filled(tarn__cache_part *part, bool ok) {
-  tarn__sieve *sieve = part->call->cache->sieve;
+  tarn__cache_sieve *sieve = part->call->cache->sieve;
   for (size_t i = 0; i < part->count; i++) {
     if (part->found[i] != TARN__SIEVE_TO_FILL) continue;
     tarn__sieve_filled(sieve, &part->lines[i], 1, ok);
@@ -113,7 +114,7 @@ void tarn__cache_part_filled(tarn__cache_part *part, bool ok) {
 }
 
 void tarn__cache_part_await(tarn__cache_part *part) {
-  tarn__sieve *sieve = part->call->cache->sieve;
+  tarn__cache_sieve *sieve = part->call->cache->sieve;
   for (size_t i = 0; i < part->count; i++) {
     if (part->found[i] != TARN__SIEVE_AWAITED) continue;
     bool ok = tarn__sieve_await(sieve, part->lines[i]);

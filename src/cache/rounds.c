@@ -34,12 +34,12 @@ static tarn_status ask_all(const tarn_cache *cache, tarn_status status,
 
 typedef struct writing {
   tarn__cache_part part;
-  tarn__sieve_line *dirty;
+  tarn__cache_sieve_line *dirty;
   uint64_t from;
 } writing;
 
 static size_t take_dirty(writing *w) {
-  tarn__sieve *sieve = w->part.call->cache->sieve;
+  tarn__cache_sieve *sieve = w->part.call->cache->sieve;
   size_t count =
       tarn__sieve_take_dirty(sieve, w->from, w->dirty, w->part.count);
   for (size_t i = 0; i < count; i++) {

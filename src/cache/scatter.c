@@ -10,7 +10,7 @@ enum { BATCH = TARN__SIEVE_BATCH };
 
 // The user's rows of the part. Entries that are |found| go to their lines.
 static tarn_status put(tarn__cache_part *part, const tarn__cache_rows *user,
-                       tarn__sieve_found found) {
+                       tarn__cache_sieve_found found) {
   const tarn__cache_rows lines = tarn__cache_lines(part->call->cache);
   if (tarn__cache_part_slots(part, found) == 0) return TARN_OK;
   return tarn__cache_carry(part->call, TARN__ROWS_SCATTER, &lines, user,

@@ -13,7 +13,7 @@ enum {
   WAYS = TARN__SIEVE_WAYS,
   CACHE_LINE = 64,
   USUAL_SHARDS = 16,
-  SET_BYTES = sizeof(uint32_t[2][WAYS]) + sizeof(tarn__sieve_queue),
+  SET_BYTES = sizeof(uint32_t[2][WAYS]) + sizeof(tarn__cache_sieve_queue),
 };
 
 // --- create and destroy ----------------------------------------------------
@@ -23,11 +23,12 @@ static size_t shards_asked(size_t shards) {
 }
 
 static size_t fixed_bytes(size_t shards) {
-  return sizeof(tarn__sieve) + CACHE_LINE + sizeof(tarn__sieve_readers) +
-         shards_asked(shards) * sizeof(tarn__sieve_shard);
+  return sizeof(tarn__cache_sieve) + CACHE_LINE +
+         sizeof(tarn__cache_sieve_readers) +
+         shards_asked(shards) * sizeof(tarn__cache_sieve_shard);
 }
 
-size_t tarn__sieve_bytes(const tarn__sieve_options *options) {
+size_t tarn__sieve_bytes(const tarn__cache_sieve_options *options) {
   return fixed_bytes(options->shards) + options->lines / WAYS * SET_BYTES;
 }
 
@@ -41,7 +42,7 @@ size_t tarn__sieve_fit(size_t budget, size_t line_size, size_t shards) {
   return tarn__lesser((budget - fixed) / bytes, MOST_SETS) * WAYS;
 }
 
-static tarn_status check_options(const tarn__sieve_options *options) {
+static tarn_status check_options(const tarn__cache_sieve_options *options) {
   size_t shards = shards_asked(options->shards);
   if (options->keys == 0)
     return tarn__fail(TARN_E_INVALID, "cache: a table without rows");
@@ -58,29 +59,29 @@ static tarn_status check_options(const tarn__sieve_options *options) {
 }
 
 // Each shard has equally many sets, but for the last one.
-static void deal_sets(tarn__sieve *sieve, size_t shards) {
+static void deal_sets(tarn__cache_sieve *sieve, size_t shards) {
   while ((sieve->sets - 1) >> sieve->shift >= shards)
     sieve->shift++;
   sieve->shard_count = ((sieve->sets - 1) >> sieve->shift) + 1;
 }
 
-static void lay_out(tarn__sieve *sieve, size_t shards) {
+static void lay_out(tarn__cache_sieve *sieve, size_t shards) {
   uintptr_t at = (uintptr_t)(sieve + 1);
   at += -at % CACHE_LINE;
-  sieve->readers = (tarn__sieve_readers *)at;
+  sieve->readers = (tarn__cache_sieve_readers *)at;
   at += sizeof *sieve->readers;
-  sieve->shards = (tarn__sieve_shard *)at;
+  sieve->shards = (tarn__cache_sieve_shard *)at;
   at += shards * sizeof *sieve->shards;
   sieve->words = (uint32_t(*)[WAYS])at;
   at += sieve->sets * sizeof *sieve->words;
   sieve->states = (uint32_t(*)[WAYS])at;
   at += sieve->sets * sizeof *sieve->states;
-  sieve->queues = (tarn__sieve_queue *)at;
+  sieve->queues = (tarn__cache_sieve_queue *)at;
 }
 
-tarn_status tarn__sieve_create(const tarn__sieve_options *options,
-                               tarn__sieve **out_sieve) {
-  tarn__sieve_keys keys;
+tarn_status tarn__sieve_create(const tarn__cache_sieve_options *options,
+                               tarn__cache_sieve **out_sieve) {
+  tarn__cache_sieve_keys keys;
   *out_sieve = NULL;
   TARN__TRY(check_options(options));
   if (!tarn__sieve_keys_init(&keys, options->keys, options->lines / WAYS))
@@ -88,7 +89,7 @@ tarn_status tarn__sieve_create(const tarn__sieve_options *options,
                       "cache: %zu lines for a table of %llu rows",
                       options->lines, (unsigned long long)options->keys);
   size_t size = tarn__sieve_bytes(options);
-  tarn__sieve *sieve = tarn__host_alloc(size);
+  tarn__cache_sieve *sieve = tarn__host_alloc(size);
   if (sieve == NULL) return TARN_E_NOMEM;
   sieve->keys = keys;
   sieve->sets = options->lines / WAYS;
@@ -102,17 +103,17 @@ tarn_status tarn__sieve_create(const tarn__sieve_options *options,
   return TARN_OK;
 }
 
-void tarn__sieve_destroy(tarn__sieve *sieve) {
+void tarn__sieve_destroy(tarn__cache_sieve *sieve) {
   if (sieve == NULL) return;
   tarn__host_free(sieve, sieve->size);
 }
 
 // --- statistics ------------------------------------------------------------
 
-void tarn__sieve_count(tarn__sieve *sieve, tarn__sieve_tally *out) {
-  *out = (tarn__sieve_tally){0};
+void tarn__sieve_count(tarn__cache_sieve *sieve, tarn__cache_sieve_tally *out) {
+  *out = (tarn__cache_sieve_tally){0};
   for (size_t i = 0; i < sieve->shard_count; i++) {
-    tarn__sieve_shard *shard = &sieve->shards[i];
+    tarn__cache_sieve_shard *shard = &sieve->shards[i];
     tarn__short_lock_enter(&shard->lock);
     out->hits += shard->hits;
     out->joined += shard->joined;
@@ -135,7 +136,7 @@ static bool is_order(uint64_t order) {
   return seen == 0xffff;
 }
 
-static const char *check_line(const tarn__sieve *sieve, size_t set,
+static const char *check_line(const tarn__cache_sieve *sieve, size_t set,
                               unsigned way) {
   const uint32_t *words = sieve->words[set];
   uint32_t state = sieve->states[set][way];
@@ -159,8 +160,8 @@ static const char *check_line(const tarn__sieve *sieve, size_t set,
   return NULL;
 }
 
-static const char *check_sums(const tarn__sieve *sieve) {
-  tarn__sieve_tally sums = {0};
+static const char *check_sums(const tarn__cache_sieve *sieve) {
+  tarn__cache_sieve_tally sums = {0};
   size_t used = 0;
   size_t dirty = 0;
   for (size_t i = 0; i < sieve->shard_count; i++) {
@@ -177,7 +178,7 @@ static const char *check_sums(const tarn__sieve *sieve) {
   return dirty == sums.dirty ? NULL : "the count of dirty lines is wrong";
 }
 
-const char *tarn__sieve_check(const tarn__sieve *sieve) {
+const char *tarn__sieve_check(const tarn__cache_sieve *sieve) {
   for (size_t i = 0; i < sieve->sets; i++) {
     if (!is_order(sieve->queues[i].order)) return "a queue lacks a line";
     if (sieve->queues[i].hand >= WAYS) return "a hand points to no line";

@@ -1,7 +1,8 @@
 // sieve.h - which rows of a table are in which lines of a cache.
 //
-//   tarn__sieve *sieve;
-//   tarn__sieve_create(&(tarn__sieve_options){.keys = rows, .lines = 4096},
+//   tarn__cache_sieve *sieve;
+//   tarn__sieve_create(&(tarn__cache_sieve_options){.keys = rows, .lines =
+//   4096},
 //                      &sieve);
 //   batch.count = ...; batch.keys[i] = ...;
 //   tarn__sieve_find(sieve, &batch, TARN__SIEVE_MAKE_ROOM);
@@ -57,21 +58,21 @@
 
 #include "tarn/base.h"
 
-typedef struct tarn__sieve tarn__sieve;
+typedef struct tarn__cache_sieve tarn__cache_sieve;
 
 enum {
   TARN__SIEVE_WAYS = 16,    // lines of a set
   TARN__SIEVE_BATCH = 512,  // most keys of a batch
 };
 
-typedef struct tarn__sieve_options {
+typedef struct tarn__cache_sieve_options {
   uint64_t keys;  // all keys are below; at least 1
   size_t lines;   // a multiple of 16, at least 16, at most 2^31 - 16
   size_t shards;  // at most so many; a power of two up to 256. 0: 16
-} tarn__sieve_options;
+} tarn__cache_sieve_options;
 
 // The bytes that create takes.
-size_t tarn__sieve_bytes(const tarn__sieve_options *options);
+size_t tarn__sieve_bytes(const tarn__cache_sieve_options *options);
 
 // The most lines of |line_size| bytes that fit into |budget| bytes together
 // with what create takes; 0: less than 16. |shards| as in the options.
@@ -82,17 +83,17 @@ size_t tarn__sieve_fit(size_t budget, size_t line_size, size_t shards);
 //                     a line on; or so many of both, from 2^66 on when
 //                     multiplied.
 // TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status
-tarn__sieve_create(const tarn__sieve_options *options, tarn__sieve **out_sieve);
+TARN_MUST_CHECK tarn_status tarn__sieve_create(
+    const tarn__cache_sieve_options *options, tarn__cache_sieve **out_sieve);
 
 // No line is pinned. NULL is allowed.
-void tarn__sieve_destroy(tarn__sieve *sieve);
+void tarn__sieve_destroy(tarn__cache_sieve *sieve);
 
 // ---------------------------------------------------------------------------
 // Keys to lines
 // ---------------------------------------------------------------------------
 
-typedef enum tarn__sieve_found {
+typedef enum tarn__cache_sieve_found {
   // Not in a line, and no line can be had now: its set is full of pins. Or room
   // was not to be made. No pin.
   TARN__SIEVE_ABSENT,
@@ -108,11 +109,11 @@ typedef enum tarn__sieve_found {
   // row, tarn__sieve_key, calls tarn__sieve_written, and finds again. Pinned
   // for that.
   TARN__SIEVE_TO_WRITE,
-} tarn__sieve_found;
+} tarn__cache_sieve_found;
 
 // Up to TARN__SIEVE_BATCH keys, and what has become of them. A key may be there
 // several times.
-typedef struct tarn__sieve_batch {
+typedef struct tarn__cache_sieve_batch {
   size_t count;
   uint64_t keys[TARN__SIEVE_BATCH];
   uint32_t lines[TARN__SIEVE_BATCH];  // UINT32_MAX: ABSENT
@@ -123,13 +124,14 @@ typedef struct tarn__sieve_batch {
   uint32_t words[TARN__SIEVE_BATCH];
   uint16_t order[TARN__SIEVE_BATCH];  // by shard
   uint16_t ends[256];                 // of each shard, in |order|
-} tarn__sieve_batch;
+} tarn__cache_sieve_batch;
 
 // Looks up which keys of |batch| are in lines that can be read: |lines|, and
 // the tally of THERE; not |found|. Begins a read, which ends with
 // tarn__sieve_read_end of the answer.
-unsigned tarn__sieve_read(tarn__sieve *sieve, tarn__sieve_batch *batch);
-void tarn__sieve_read_end(tarn__sieve *sieve, unsigned reading);
+unsigned tarn__sieve_read(tarn__cache_sieve *sieve,
+                          tarn__cache_sieve_batch *batch);
+void tarn__sieve_read_end(tarn__cache_sieve *sieve, unsigned reading);
 
 // Gives lines to keys that are in none. Otherwise they are ABSENT.
 #define TARN__SIEVE_MAKE_ROOM (1u << 0)
@@ -139,46 +141,46 @@ void tarn__sieve_read_end(tarn__sieve *sieve, unsigned reading);
 
 // Looks all keys of |batch| up, which are below options.keys. Waits for nothing
 // but reads.
-void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
+void tarn__sieve_find(tarn__cache_sieve *sieve, tarn__cache_sieve_batch *batch,
                       uint32_t flags);
 
 // Unpins all that is THERE, AWAITED or TO_FILL, which was filled or given up.
 // |dirty|: the caller has changed these rows. They are ABSENT now.
-void tarn__sieve_leave(tarn__sieve *sieve, tarn__sieve_batch *batch,
+void tarn__sieve_leave(tarn__cache_sieve *sieve, tarn__cache_sieve_batch *batch,
                        bool dirty);
 
 // Unpins one line that is as above; |dirty| likewise.
-void tarn__sieve_let_go(tarn__sieve *sieve, uint32_t line, bool dirty);
+void tarn__sieve_let_go(tarn__cache_sieve *sieve, uint32_t line, bool dirty);
 
 // Ends the filling of lines, which stay pinned. With |ok| they have their rows;
 // without they lose their keys, and those who await them are told.
-void tarn__sieve_filled(tarn__sieve *sieve, const uint32_t *lines, size_t count,
-                        bool ok);
+void tarn__sieve_filled(tarn__cache_sieve *sieve, const uint32_t *lines,
+                        size_t count, bool ok);
 
 // Waits until |line|, which is pinned, is filled. False: it was given up;
 // leave, and find again.
-TARN_MUST_CHECK bool tarn__sieve_await(tarn__sieve *sieve, uint32_t line);
+TARN_MUST_CHECK bool tarn__sieve_await(tarn__cache_sieve *sieve, uint32_t line);
 
 // Waits while each line of the set of |key| is pinned.
-void tarn__sieve_await_room(tarn__sieve *sieve, uint64_t key);
+void tarn__sieve_await_room(tarn__cache_sieve *sieve, uint64_t key);
 
 // Takes the key out of its line, if it is in one, and what was changed there is
 // lost. Where it is pinned, those who have found it keep the line, also while
 // it is filled; who looks for the key later does not find it.
-void tarn__sieve_drop(tarn__sieve *sieve, uint64_t key);
-void tarn__sieve_drop_all(tarn__sieve *sieve);
+void tarn__sieve_drop(tarn__cache_sieve *sieve, uint64_t key);
+void tarn__sieve_drop_all(tarn__cache_sieve *sieve);
 
 // ---------------------------------------------------------------------------
 // Dirty lines
 // ---------------------------------------------------------------------------
 
-typedef struct tarn__sieve_line {
+typedef struct tarn__cache_sieve_line {
   uint64_t key;
   uint32_t line;
-} tarn__sieve_line;
+} tarn__cache_sieve_line;
 
 // The key of |line|, which is pinned. False: it was dropped.
-TARN_MUST_CHECK bool tarn__sieve_key(tarn__sieve *sieve, uint32_t line,
+TARN_MUST_CHECK bool tarn__sieve_key(tarn__cache_sieve *sieve, uint32_t line,
                                      uint64_t *out_key);
 
 // Takes the dirty lines of the |most| lowest keys that are at least |from|, in
@@ -187,22 +189,22 @@ TARN_MUST_CHECK bool tarn__sieve_key(tarn__sieve *sieve, uint32_t line,
 // dirty, but for those that are being written.
 //
 // Cost: a pass over all lines.
-size_t tarn__sieve_take_dirty(tarn__sieve *sieve, uint64_t from,
-                              tarn__sieve_line *out, size_t most);
+size_t tarn__sieve_take_dirty(tarn__cache_sieve *sieve, uint64_t from,
+                              tarn__cache_sieve_line *out, size_t most);
 
 // Takes the line of |key| to be written, as above. False: it is in none, or
 // that is clean, or being written.
-TARN_MUST_CHECK bool tarn__sieve_take(tarn__sieve *sieve, uint64_t key,
+TARN_MUST_CHECK bool tarn__sieve_take(tarn__cache_sieve *sieve, uint64_t key,
                                       uint32_t *out_line);
 
 // Ends the writing of a line, and unpins it. Without |ok| it is dirty again.
-void tarn__sieve_written(tarn__sieve *sieve, uint32_t line, bool ok);
+void tarn__sieve_written(tarn__cache_sieve *sieve, uint32_t line, bool ok);
 
 // ---------------------------------------------------------------------------
 // Statistics
 // ---------------------------------------------------------------------------
 
-typedef struct tarn__sieve_tally {
+typedef struct tarn__cache_sieve_tally {
   uint64_t hits;       // THERE
   uint64_t joined;     // AWAITED
   uint64_t fills;      // TO_FILL
@@ -210,13 +212,13 @@ typedef struct tarn__sieve_tally {
   uint64_t written;    // lines
   size_t used;         // lines that have a key
   size_t dirty;        // lines, those that are being written too
-} tarn__sieve_tally;
+} tarn__cache_sieve_tally;
 
 // Each shard's numbers are of one moment.
-void tarn__sieve_count(tarn__sieve *sieve, tarn__sieve_tally *out);
+void tarn__sieve_count(tarn__cache_sieve *sieve, tarn__cache_sieve_tally *out);
 
 // Walks the sieve; the text of what is wrong, or NULL. For tests, while no
 // other thread uses it.
-const char *tarn__sieve_check(const tarn__sieve *sieve);
+const char *tarn__sieve_check(const tarn__cache_sieve *sieve);
 
 #endif  // TARN_CACHE_SIEVE_H_

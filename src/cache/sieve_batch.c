@@ -7,8 +7,9 @@
 
 // What does not change is in variables of its own, since the compiler cannot
 // know that.
-void tarn__sieve_place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
-  const tarn__sieve_keys keys = sieve->keys;
+void tarn__sieve_place_all(const tarn__cache_sieve *sieve,
+                           tarn__cache_sieve_batch *batch) {
+  const tarn__cache_sieve_keys keys = sieve->keys;
   const uint32_t(*words)[TARN__SIEVE_WAYS] =
       (const uint32_t(*)[TARN__SIEVE_WAYS])sieve->words;
   const size_t count = batch->count;
@@ -24,7 +25,8 @@ void tarn__sieve_place_all(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
 
 // Sorts by counting, and keeps the order of keys within a shard. An end is the
 // beginning first, and goes up with each key.
-void tarn__sieve_sort(const tarn__sieve *sieve, tarn__sieve_batch *batch) {
+void tarn__sieve_sort(const tarn__cache_sieve *sieve,
+                      tarn__cache_sieve_batch *batch) {
   const unsigned shift = sieve->shift;
   const size_t count = batch->count;
   uint16_t *ends = batch->ends;

@@ -7,13 +7,14 @@
 enum { WAYS = TARN__SIEVE_WAYS };
 
 // Inside the lock.
-static uint64_t key_in(const tarn__sieve *sieve, uint32_t line) {
+static uint64_t key_in(const tarn__cache_sieve *sieve, uint32_t line) {
   uint32_t word = sieve->words[line / WAYS][line % WAYS];
   return tarn__sieve_key_at(&sieve->keys, line / WAYS, word);
 }
 
-bool tarn__sieve_key(tarn__sieve *sieve, uint32_t line, uint64_t *out_key) {
-  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
+bool tarn__sieve_key(tarn__cache_sieve *sieve, uint32_t line,
+                     uint64_t *out_key) {
+  tarn__cache_sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
   tarn__short_lock_enter(&shard->lock);
   bool has = sieve->words[line / WAYS][line % WAYS] != TARN__SIEVE_NO_KEY;
   if (has) *out_key = key_in(sieve, line);
@@ -23,8 +24,8 @@ bool tarn__sieve_key(tarn__sieve *sieve, uint32_t line, uint64_t *out_key) {
 
 // --- a heap whose first is the highest -------------------------------------
 
-static void sink(tarn__sieve_line *heap, size_t count, size_t at,
-                 tarn__sieve_line item) {
+static void sink(tarn__cache_sieve_line *heap, size_t count, size_t at,
+                 tarn__cache_sieve_line item) {
   for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
     if (child + 1 < count && heap[child + 1].key > heap[child].key) child++;
     if (heap[child].key <= item.key) break;
@@ -34,16 +35,17 @@ static void sink(tarn__sieve_line *heap, size_t count, size_t at,
   heap[at] = item;
 }
 
-static void rise(tarn__sieve_line *heap, size_t at, tarn__sieve_line item) {
+static void rise(tarn__cache_sieve_line *heap, size_t at,
+                 tarn__cache_sieve_line item) {
   for (; at > 0 && heap[(at - 1) / 2].key < item.key; at = (at - 1) / 2)
     heap[at] = heap[(at - 1) / 2];
   heap[at] = item;
 }
 
 // A heap becomes ascending.
-static void sort(tarn__sieve_line *heap, size_t count) {
+static void sort(tarn__cache_sieve_line *heap, size_t count) {
   while (count-- > 1) {
-    tarn__sieve_line last = heap[count];
+    tarn__cache_sieve_line last = heap[count];
     heap[count] = heap[0];
     sink(heap, count, 0, last);
   }
@@ -53,12 +55,12 @@ static void sort(tarn__sieve_line *heap, size_t count) {
 
 typedef struct lowest {
   uint64_t from;
-  tarn__sieve_line *heap;
+  tarn__cache_sieve_line *heap;
   size_t count;
   size_t most;
 } lowest;
 
-static void offer(lowest *l, tarn__sieve_line item) {
+static void offer(lowest *l, tarn__cache_sieve_line item) {
   if (item.key < l->from) return;
   if (l->count < l->most) {
     rise(l->heap, l->count++, item);
@@ -67,26 +69,27 @@ static void offer(lowest *l, tarn__sieve_line item) {
   }
 }
 
-static bool is_to_write(const tarn__sieve *sieve, uint32_t line) {
+static bool is_to_write(const tarn__cache_sieve *sieve, uint32_t line) {
   uint32_t state = sieve->states[line / WAYS][line % WAYS];
   return (state & TARN__SIEVE_UNWRITTEN) == TARN__SIEVE_DIRTY;
 }
 
-static void offer_shard(const tarn__sieve *sieve, size_t shard, lowest *l) {
+static void offer_shard(const tarn__cache_sieve *sieve, size_t shard,
+                        lowest *l) {
   size_t first = shard << sieve->shift;
   size_t end = (shard + 1) << sieve->shift;
   if (end > sieve->sets) end = sieve->sets;
   for (size_t line = first * WAYS; line < end * WAYS; line++) {
     uint32_t number = (uint32_t)line;
     if (!is_to_write(sieve, number)) continue;
-    offer(l, (tarn__sieve_line){key_in(sieve, number), number});
+    offer(l, (tarn__cache_sieve_line){key_in(sieve, number), number});
   }
 }
 
 // A shard that has no dirty line, which is most often so, is passed over.
-static void offer_all(tarn__sieve *sieve, lowest *l) {
+static void offer_all(tarn__cache_sieve *sieve, lowest *l) {
   for (size_t i = 0; i < sieve->shard_count; i++) {
-    tarn__sieve_shard *shard = &sieve->shards[i];
+    tarn__cache_sieve_shard *shard = &sieve->shards[i];
     tarn__short_lock_enter(&shard->lock);
     if (shard->dirty > 0) offer_shard(sieve, i, l);
     tarn__short_lock_leave(&shard->lock);
@@ -94,14 +97,15 @@ static void offer_all(tarn__sieve *sieve, lowest *l) {
 }
 
 // Inside the lock.
-static void take_line(tarn__sieve *sieve, uint32_t line) {
+static void take_line(tarn__cache_sieve *sieve, uint32_t line) {
   sieve->states[line / WAYS][line % WAYS] +=
       TARN__SIEVE_WRITING - TARN__SIEVE_DIRTY + TARN__SIEVE_PIN;
 }
 
 // False: it is another key's by now, or clean.
-static bool take(tarn__sieve *sieve, tarn__sieve_line item) {
-  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, item.line / WAYS);
+static bool take(tarn__cache_sieve *sieve, tarn__cache_sieve_line item) {
+  tarn__cache_sieve_shard *shard =
+      tarn__sieve_shard_of(sieve, item.line / WAYS);
   tarn__short_lock_enter(&shard->lock);
   bool still =
       is_to_write(sieve, item.line) && key_in(sieve, item.line) == item.key;
@@ -110,10 +114,11 @@ static bool take(tarn__sieve *sieve, tarn__sieve_line item) {
   return still;
 }
 
-bool tarn__sieve_take(tarn__sieve *sieve, uint64_t key, uint32_t *out_line) {
+bool tarn__sieve_take(tarn__cache_sieve *sieve, uint64_t key,
+                      uint32_t *out_line) {
   uint32_t word = 0;
   uint32_t at = tarn__sieve_place(&sieve->keys, key, &word);
-  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, at);
+  tarn__cache_sieve_shard *shard = tarn__sieve_shard_of(sieve, at);
   tarn__short_lock_enter(&shard->lock);
   unsigned way = tarn__sieve_way_of(sieve->words[at], word, TARN__SIEVE_MARKS);
   *out_line = at * WAYS + way - 1;
@@ -123,7 +128,7 @@ bool tarn__sieve_take(tarn__sieve *sieve, uint64_t key, uint32_t *out_line) {
   return taken;
 }
 
-static size_t take_all(tarn__sieve *sieve, tarn__sieve_line *items,
+static size_t take_all(tarn__cache_sieve *sieve, tarn__cache_sieve_line *items,
                        size_t count) {
   size_t taken = 0;
   for (size_t i = 0; i < count; i++)
@@ -131,8 +136,8 @@ static size_t take_all(tarn__sieve *sieve, tarn__sieve_line *items,
   return taken;
 }
 
-size_t tarn__sieve_take_dirty(tarn__sieve *sieve, uint64_t from,
-                              tarn__sieve_line *out, size_t most) {
+size_t tarn__sieve_take_dirty(tarn__cache_sieve *sieve, uint64_t from,
+                              tarn__cache_sieve_line *out, size_t most) {
   size_t taken = 0;
   lowest l = {.from = from, .heap = out, .most = most};
   do {
@@ -144,9 +149,9 @@ size_t tarn__sieve_take_dirty(tarn__sieve *sieve, uint64_t from,
   return taken;
 }
 
-void tarn__sieve_written(tarn__sieve *sieve, uint32_t line, bool ok) {
-  tarn__sieve_set set = tarn__sieve_set_at(sieve, line / WAYS);
-  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
+void tarn__sieve_written(tarn__cache_sieve *sieve, uint32_t line, bool ok) {
+  tarn__cache_sieve_set set = tarn__sieve_set_at(sieve, line / WAYS);
+  tarn__cache_sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
   unsigned way = line % WAYS;
   tarn__short_lock_enter(&shard->lock);
   uint32_t state = set.states[way] & ~(uint32_t)TARN__SIEVE_WRITING;

@@ -6,8 +6,9 @@
 
 enum { WAYS = TARN__SIEVE_WAYS };
 
-static tarn__sieve_found take_hit(tarn__sieve_shard *shard,
-                                  const tarn__sieve_set *set, unsigned way) {
+static tarn__cache_sieve_found take_hit(tarn__cache_sieve_shard *shard,
+                                        const tarn__cache_sieve_set *set,
+                                        unsigned way) {
   uint32_t word = set->words[way];
   uint32_t state = set->states[way];
   // A write would make the line another core's to fetch again.
@@ -22,10 +23,11 @@ static tarn__sieve_found take_hit(tarn__sieve_shard *shard,
   return TARN__SIEVE_THERE;
 }
 
-static tarn__sieve_found take_room(tarn__sieve_shard *shard,
-                                   const tarn__sieve_set *set, uint32_t word,
-                                   bool free, unsigned *out_way) {
-  tarn__sieve_room room = tarn__sieve_make_room(set, free, out_way);
+static tarn__cache_sieve_found take_room(tarn__cache_sieve_shard *shard,
+                                         const tarn__cache_sieve_set *set,
+                                         uint32_t word, bool free,
+                                         unsigned *out_way) {
+  tarn__cache_sieve_room room = tarn__sieve_make_room(set, free, out_way);
   if (room == TARN__SIEVE_FULL) return TARN__SIEVE_ABSENT;
   if (room == TARN__SIEVE_HELD) {
     tarn__sieve_change(shard, set, *out_way,
@@ -40,10 +42,11 @@ static tarn__sieve_found take_room(tarn__sieve_shard *shard,
   return TARN__SIEVE_TO_FILL;
 }
 
-static void find_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
-                     tarn__sieve_batch *batch, size_t i, uint32_t flags) {
-  tarn__sieve_set set = tarn__sieve_set_at(sieve, batch->sets[i]);
-  tarn__sieve_found found = TARN__SIEVE_ABSENT;
+static void find_one(const tarn__cache_sieve *sieve,
+                     tarn__cache_sieve_shard *shard,
+                     tarn__cache_sieve_batch *batch, size_t i, uint32_t flags) {
+  tarn__cache_sieve_set set = tarn__sieve_set_at(sieve, batch->sets[i]);
+  tarn__cache_sieve_found found = TARN__SIEVE_ABSENT;
   unsigned way =
       tarn__sieve_way_of(set.words, batch->words[i], TARN__SIEVE_MARKS);
   if (way-- != 0) {
@@ -58,7 +61,7 @@ static void find_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
   batch->tally[found]++;
 }
 
-void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
+void tarn__sieve_find(tarn__cache_sieve *sieve, tarn__cache_sieve_batch *batch,
                       uint32_t flags) {
   assert(batch->count <= TARN__SIEVE_BATCH);
   memset(batch->tally, 0, sizeof batch->tally);
@@ -66,7 +69,7 @@ void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
   tarn__sieve_sort(sieve, batch);
   for (size_t s = 0, k = 0; k < batch->count; s++) {
     if (batch->ends[s] == k) continue;
-    tarn__sieve_shard *shard = &sieve->shards[s];
+    tarn__cache_sieve_shard *shard = &sieve->shards[s];
     tarn__short_lock_enter(&shard->lock);
     for (; k < batch->ends[s]; k++)
       find_one(sieve, shard, batch, batch->order[k], flags);
@@ -75,18 +78,20 @@ void tarn__sieve_find(tarn__sieve *sieve, tarn__sieve_batch *batch,
   if (batch->tally[TARN__SIEVE_TO_FILL] > 0) tarn__sieve_await_readers(sieve);
 }
 
-static void leave_line(tarn__sieve_shard *shard, const tarn__sieve_set *set,
-                       unsigned way, bool dirty) {
+static void leave_line(tarn__cache_sieve_shard *shard,
+                       const tarn__cache_sieve_set *set, unsigned way,
+                       bool dirty) {
   uint32_t state = set->states[way];
   bool keeps = set->words[way] != TARN__SIEVE_NO_KEY;
   if (dirty && keeps) state |= TARN__SIEVE_DIRTY;
   tarn__sieve_unpin(shard, set, way, state);
 }
 
-static void leave_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
-                      tarn__sieve_batch *batch, size_t i, bool dirty) {
-  tarn__sieve_set set = tarn__sieve_set_at(sieve, batch->sets[i]);
-  tarn__sieve_found found = (tarn__sieve_found)batch->found[i];
+static void leave_one(const tarn__cache_sieve *sieve,
+                      tarn__cache_sieve_shard *shard,
+                      tarn__cache_sieve_batch *batch, size_t i, bool dirty) {
+  tarn__cache_sieve_set set = tarn__sieve_set_at(sieve, batch->sets[i]);
+  tarn__cache_sieve_found found = (tarn__cache_sieve_found)batch->found[i];
   unsigned way = batch->lines[i] % WAYS;
   if (found == TARN__SIEVE_ABSENT || found == TARN__SIEVE_TO_WRITE) return;
   assert(found != TARN__SIEVE_TO_FILL ||
@@ -96,19 +101,19 @@ static void leave_one(const tarn__sieve *sieve, tarn__sieve_shard *shard,
   batch->lines[i] = UINT32_MAX;
 }
 
-void tarn__sieve_let_go(tarn__sieve *sieve, uint32_t line, bool dirty) {
-  tarn__sieve_set set = tarn__sieve_set_at(sieve, line / WAYS);
-  tarn__sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
+void tarn__sieve_let_go(tarn__cache_sieve *sieve, uint32_t line, bool dirty) {
+  tarn__cache_sieve_set set = tarn__sieve_set_at(sieve, line / WAYS);
+  tarn__cache_sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
   tarn__short_lock_enter(&shard->lock);
   leave_line(shard, &set, line % WAYS, dirty);
   tarn__short_lock_leave(&shard->lock);
 }
 
-void tarn__sieve_leave(tarn__sieve *sieve, tarn__sieve_batch *batch,
+void tarn__sieve_leave(tarn__cache_sieve *sieve, tarn__cache_sieve_batch *batch,
                        bool dirty) {
   for (size_t s = 0, k = 0; k < batch->count; s++) {
     if (batch->ends[s] == k) continue;
-    tarn__sieve_shard *shard = &sieve->shards[s];
+    tarn__cache_sieve_shard *shard = &sieve->shards[s];
     tarn__short_lock_enter(&shard->lock);
     for (; k < batch->ends[s]; k++)
       leave_one(sieve, shard, batch, batch->order[k], dirty);

@@ -23,20 +23,20 @@ enum {
 // No tag: what stands in a line without a key, whose marks do not matter.
 #define TARN__SIEVE_NO_KEY UINT32_MAX
 
-typedef struct tarn__sieve_keys {
+typedef struct tarn__cache_sieve_keys {
   uint64_t mask;  // bits that a key can have
   uint64_t sets;
   unsigned bits;
   unsigned half;   // of them, rounded up
   unsigned spare;  // lower bits that tell nothing
-} tarn__sieve_keys;
+} tarn__cache_sieve_keys;
 
 // False: the tag or the product would not fit.
-TARN_MUST_CHECK bool tarn__sieve_keys_init(tarn__sieve_keys *keys,
+TARN_MUST_CHECK bool tarn__sieve_keys_init(tarn__cache_sieve_keys *keys,
                                            uint64_t count, uint64_t sets);
 
 // The set of |key|, and the word that stands there: the tag, without marks.
-static inline uint32_t tarn__sieve_place(const tarn__sieve_keys *keys,
+static inline uint32_t tarn__sieve_place(const tarn__cache_sieve_keys *keys,
                                          uint64_t key, uint32_t *out_word) {
   uint64_t mixed = (key ^ key >> keys->half) * 0x9e3779b97f4a7c15u & keys->mask;
   mixed = (mixed ^ mixed >> keys->half) * 0xd6e8feb86659fd93u & keys->mask;
@@ -46,7 +46,7 @@ static inline uint32_t tarn__sieve_place(const tarn__sieve_keys *keys,
 }
 
 // The key that gave |set| and |word|.
-uint64_t tarn__sieve_key_at(const tarn__sieve_keys *keys, uint32_t set,
+uint64_t tarn__sieve_key_at(const tarn__cache_sieve_keys *keys, uint32_t set,
                             uint32_t word);
 
 #endif  // TARN_CACHE_SIEVE_KEYS_H_

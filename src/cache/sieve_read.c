@@ -12,14 +12,14 @@ enum { WAYS = TARN__SIEVE_WAYS };
 
 // --- readers ---------------------------------------------------------------
 
-static void go(tarn__sieve_readers *readers, unsigned half) {
+static void go(tarn__cache_sieve_readers *readers, unsigned half) {
   bool last = atomic_fetch_sub(&readers->counts[half], 1) == 1;
   if (last && atomic_load(&readers->waiting) > 0)
     tarn__news_tell(&readers->news);
 }
 
 // A reader that was counted in a half which is to run empty enters again.
-static unsigned come(tarn__sieve_readers *readers) {
+static unsigned come(tarn__cache_sieve_readers *readers) {
   for (;;) {
     unsigned half = atomic_load(&readers->epoch) & 1;
     atomic_fetch_add(&readers->counts[half], 1);
@@ -28,7 +28,7 @@ static unsigned come(tarn__sieve_readers *readers) {
   }
 }
 
-static void await_empty(tarn__sieve_readers *readers, unsigned half) {
+static void await_empty(tarn__cache_sieve_readers *readers, unsigned half) {
   atomic_fetch_add(&readers->waiting, 1);
   for (;;) {
     uint32_t number = tarn__news_number(&readers->news);
@@ -40,8 +40,8 @@ static void await_empty(tarn__sieve_readers *readers, unsigned half) {
 
 // What was removed was so inside the lock of a shard. A reader that is not
 // counted yet enters that lock later, and does not find it.
-void tarn__sieve_await_readers(tarn__sieve *sieve) {
-  tarn__sieve_readers *readers = sieve->readers;
+void tarn__sieve_await_readers(tarn__cache_sieve *sieve) {
+  tarn__cache_sieve_readers *readers = sieve->readers;
   if (atomic_load(&readers->counts[0]) == 0 &&
       atomic_load(&readers->counts[1]) == 0)
     return;
@@ -54,7 +54,7 @@ void tarn__sieve_await_readers(tarn__sieve *sieve) {
 
 // The line of key |i|, or UINT32_MAX.
 static inline uint32_t look_up(uint32_t (*all)[WAYS],
-                               const tarn__sieve_batch *batch, size_t i) {
+                               const tarn__cache_sieve_batch *batch, size_t i) {
   uint32_t set = batch->sets[i];
   uint32_t *words = all[set];
   unsigned way =
@@ -67,7 +67,7 @@ static inline uint32_t look_up(uint32_t (*all)[WAYS],
 }
 
 // Enters all locks if no other thread is in one of them.
-static bool try_all(tarn__sieve *sieve) {
+static bool try_all(tarn__cache_sieve *sieve) {
   size_t count = 0;
   while (count < sieve->shard_count &&
          tarn__short_lock_try(&sieve->shards[count].lock))
@@ -79,7 +79,8 @@ static bool try_all(tarn__sieve *sieve) {
 }
 
 // A thread that is alone needs no order.
-static size_t read_at_once(tarn__sieve *sieve, tarn__sieve_batch *batch) {
+static size_t read_at_once(tarn__cache_sieve *sieve,
+                           tarn__cache_sieve_batch *batch) {
   uint32_t(*const all)[WAYS] = sieve->words;
   const size_t count = batch->count;
   size_t hits = 0;
@@ -94,9 +95,9 @@ static size_t read_at_once(tarn__sieve *sieve, tarn__sieve_batch *batch) {
   return hits;
 }
 
-static size_t read_shard(tarn__sieve *sieve, tarn__sieve_batch *batch, size_t k,
-                         size_t s) {
-  tarn__sieve_shard *shard = &sieve->shards[s];
+static size_t read_shard(tarn__cache_sieve *sieve,
+                         tarn__cache_sieve_batch *batch, size_t k, size_t s) {
+  tarn__cache_sieve_shard *shard = &sieve->shards[s];
   size_t hits = 0;
   tarn__short_lock_enter(&shard->lock);
   for (; k < batch->ends[s]; k++) {
@@ -109,7 +110,8 @@ static size_t read_shard(tarn__sieve *sieve, tarn__sieve_batch *batch, size_t k,
   return hits;
 }
 
-static size_t read_by_shard(tarn__sieve *sieve, tarn__sieve_batch *batch) {
+static size_t read_by_shard(tarn__cache_sieve *sieve,
+                            tarn__cache_sieve_batch *batch) {
   size_t hits = 0;
   tarn__sieve_sort(sieve, batch);
   for (size_t s = 0, k = 0; k < batch->count; s++) {
@@ -120,7 +122,8 @@ static size_t read_by_shard(tarn__sieve *sieve, tarn__sieve_batch *batch) {
   return hits;
 }
 
-unsigned tarn__sieve_read(tarn__sieve *sieve, tarn__sieve_batch *batch) {
+unsigned tarn__sieve_read(tarn__cache_sieve *sieve,
+                          tarn__cache_sieve_batch *batch) {
   unsigned reading = come(sieve->readers);
   tarn__sieve_place_all(sieve, batch);
   size_t hits =
@@ -131,6 +134,6 @@ unsigned tarn__sieve_read(tarn__sieve *sieve, tarn__sieve_batch *batch) {
   return reading;
 }
 
-void tarn__sieve_read_end(tarn__sieve *sieve, unsigned reading) {
+void tarn__sieve_read_end(tarn__cache_sieve *sieve, unsigned reading) {
   go(sieve->readers, reading);
 }

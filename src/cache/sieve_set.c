@@ -10,7 +10,7 @@ static unsigned way_at(uint64_t order, unsigned position) {
 }
 
 // Makes the line at |position| the newest.
-static void renew(tarn__sieve_queue *queue, unsigned position) {
+static void renew(tarn__cache_sieve_queue *queue, unsigned position) {
   uint64_t way = way_at(queue->order, position);
   uint64_t older = (UINT64_C(1) << 4 * position) - 1;
   queue->order = (queue->order & older) | (queue->order >> 4 & ~older);
@@ -20,7 +20,7 @@ static void renew(tarn__sieve_queue *queue, unsigned position) {
 }
 
 // The position of a line without a key; WAYS: there is none.
-static unsigned find_free(const tarn__sieve_set *set) {
+static unsigned find_free(const tarn__cache_sieve_set *set) {
   unsigned position = 0;
   for (; position < WAYS; position++) {
     unsigned way = way_at(set->queue->order, position);
@@ -33,7 +33,7 @@ static unsigned find_free(const tarn__sieve_set *set) {
 
 // The position of the line that is next to go; WAYS: there is none. After one
 // round no line is visited, so two are enough.
-static unsigned find_next(const tarn__sieve_set *set) {
+static unsigned find_next(const tarn__cache_sieve_set *set) {
   bool held = false;
   unsigned position = set->queue->hand;
   for (unsigned i = 0; i < 2 * WAYS; i++, position = (position + 1) % WAYS) {
@@ -50,16 +50,16 @@ static unsigned find_next(const tarn__sieve_set *set) {
   return WAYS;
 }
 
-static void go_past(tarn__sieve_queue *queue, unsigned position) {
+static void go_past(tarn__cache_sieve_queue *queue, unsigned position) {
   bool newest = position == WAYS - 1;
   bool here = queue->hand == position;
   renew(queue, position);
   if (here && newest) queue->hand = 0;
 }
 
-tarn__sieve_room tarn__sieve_make_room(const tarn__sieve_set *set, bool free,
-                                       unsigned *out_way) {
-  tarn__sieve_room room = TARN__SIEVE_FREE;
+tarn__cache_sieve_room tarn__sieve_make_room(const tarn__cache_sieve_set *set,
+                                             bool free, unsigned *out_way) {
+  tarn__cache_sieve_room room = TARN__SIEVE_FREE;
   unsigned position = find_free(set);
   if (position == WAYS && !free) {
     room = TARN__SIEVE_CLEAN;

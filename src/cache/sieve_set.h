@@ -26,17 +26,17 @@ enum {
   TARN__SIEVE_UNWRITTEN = TARN__SIEVE_DIRTY | TARN__SIEVE_WRITING,
 };
 
-typedef struct tarn__sieve_queue {
+typedef struct tarn__cache_sieve_queue {
   uint64_t order;  // 4 bits for each line, the oldest in the lowest
   uint32_t hand;   // a position in it
   uint32_t unused;
-} tarn__sieve_queue;
+} tarn__cache_sieve_queue;
 
-typedef struct tarn__sieve_set {
+typedef struct tarn__cache_sieve_set {
   uint32_t *words;
   uint32_t *states;
-  tarn__sieve_queue *queue;
-} tarn__sieve_set;
+  tarn__cache_sieve_queue *queue;
+} tarn__cache_sieve_set;
 
 #define TARN__SIEVE_FIRST_ORDER UINT64_C(0xfedcba9876543210)
 
@@ -74,17 +74,17 @@ static inline unsigned tarn__sieve_way_of(const uint32_t *words, uint32_t word,
   return (unsigned)(both | both >> 32);
 }
 
-typedef enum tarn__sieve_room {
+typedef enum tarn__cache_sieve_room {
   TARN__SIEVE_FULL,  // each line is pinned, or none is free and must be
   TARN__SIEVE_FREE,  // the line has no key
   TARN__SIEVE_CLEAN,
   TARN__SIEVE_HELD,  // the hand stays there
-} tarn__sieve_room;
+} tarn__cache_sieve_room;
 
 // Finds the line that the next key gets. But for a dirty one it is the newest
 // of the queue now; words and states have not changed.
 // |free|: no other than one without a key.
-tarn__sieve_room tarn__sieve_make_room(const tarn__sieve_set *set, bool free,
-                                       unsigned *out_way);
+tarn__cache_sieve_room tarn__sieve_make_room(const tarn__cache_sieve_set *set,
+                                             bool free, unsigned *out_way);
 
 #endif  // TARN_CACHE_SIEVE_SET_H_

@@ -19,7 +19,7 @@
 
 // --- what went wrong ---------------------------------------------------------
 
-tarn_status tarn__blocks_check_io(const tarn__blocks *b,
+tarn_status tarn__blocks_check_io(const tarn__disk_blocks *b,
                                   const tarn__io_request *request) {
   uint64_t at = request->offset + request->done;
   if (request->error != 0 && request->action == TARN__IO_DATASYNC) {
@@ -39,7 +39,7 @@ tarn_status tarn__blocks_check_io(const tarn__blocks *b,
                     b->path, at, request->offset + request->size);
 }
 
-tarn_status tarn__blocks_check_sum(const tarn__blocks *b, const char *what,
+tarn_status tarn__blocks_check_sum(const tarn__disk_blocks *b, const char *what,
                                    uint64_t at, const void *bytes,
                                    uint32_t sum) {
   uint64_t size = b->map.shape.block;
@@ -52,8 +52,8 @@ tarn_status tarn__blocks_check_sum(const tarn__blocks *b, const char *what,
                     b->path, at, at + size - 1, what, found, sum);
 }
 
-tarn_status tarn__blocks_check(const tarn__blocks *b,
-                               const tarn__block_request *request) {
+tarn_status tarn__blocks_check(const tarn__disk_blocks *b,
+                               const tarn__disk_block_request *request) {
   const tarn__io_request *io = &request->io;
   if (io->action == TARN__IO_WRITE && b->broken) {
     return tarn__fail(TARN_E_IO,
@@ -69,7 +69,7 @@ tarn_status tarn__blocks_check(const tarn__blocks *b,
 
 // --- places ------------------------------------------------------------------
 
-static bool grow_by(tarn__blocks *b, size_t count) {
+static bool grow_by(tarn__disk_blocks *b, size_t count) {
   tarn__disk_space *space = &b->space;
   count = tarn__lesser(count, space->most - space->places);
   errno = ENOSPC;
@@ -84,7 +84,7 @@ static bool grow_by(tarn__blocks *b, size_t count) {
 
 // In advance, since each time costs the file system an entry in its journal; as
 // little as possible where there is not as much.
-uint32_t tarn__blocks_take(tarn__blocks *b) {
+uint32_t tarn__blocks_take(tarn__disk_blocks *b) {
   enum { FEW = 256 << 10 };  // bytes
   size_t few = FEW / (size_t)b->map.shape.block + 1;
   uint32_t place = tarn__space_take(&b->space);
@@ -95,15 +95,15 @@ uint32_t tarn__blocks_take(tarn__blocks *b) {
 
 // --- requests ----------------------------------------------------------------
 
-static void end_at_once(tarn__blocks *b, tarn__block_request *request,
+static void end_at_once(tarn__disk_blocks *b, tarn__disk_block_request *request,
                         int error) {
   request->io.error = error;
   request->io.done = error == 0 ? request->io.size : 0;
   tarn_list_add_tail(&b->ready, &request->io.node);
 }
 
-static void prepare(const tarn__blocks *b, tarn__block_request *request,
-                    tarn__io_action action) {
+static void prepare(const tarn__disk_blocks *b,
+                    tarn__disk_block_request *request, tarn__io_action action) {
   assert(request->block < b->map.shape.count);
   request->io = (tarn__io_request){.action = action,
                                    .fd = b->fd,
@@ -112,7 +112,8 @@ static void prepare(const tarn__blocks *b, tarn__block_request *request,
                                    .owner = request};
 }
 
-void tarn__blocks_read(tarn__blocks *b, tarn__block_request *request) {
+void tarn__blocks_read(tarn__disk_blocks *b,
+                       tarn__disk_block_request *request) {
   prepare(b, request, TARN__IO_READ);
   request->entry = tarn__map_get(&b->map, 0, request->block);
   if (request->entry.place == 0) {
@@ -124,7 +125,8 @@ void tarn__blocks_read(tarn__blocks *b, tarn__block_request *request) {
   tarn__io_submit(b->io, &request->io);
 }
 
-void tarn__blocks_write(tarn__blocks *b, tarn__block_request *request) {
+void tarn__blocks_write(tarn__disk_blocks *b,
+                        tarn__disk_block_request *request) {
   prepare(b, request, TARN__IO_WRITE);
   request->entry = (tarn__disk_entry){0};
   errno = EIO;
@@ -138,7 +140,8 @@ void tarn__blocks_write(tarn__blocks *b, tarn__block_request *request) {
   tarn__io_submit(b->io, &request->io);
 }
 
-static void settle_write(tarn__blocks *b, const tarn__block_request *request) {
+static void settle_write(tarn__disk_blocks *b,
+                         const tarn__disk_block_request *request) {
   if (request->io.error != 0) {
     tarn__space_drop(&b->space, request->entry.place);
     return;
@@ -148,7 +151,7 @@ static void settle_write(tarn__blocks *b, const tarn__block_request *request) {
   tarn__map_set(&b->map, 0, request->block, request->entry);
 }
 
-tarn__block_request *tarn__blocks_wait(tarn__blocks *b) {
+tarn__disk_block_request *tarn__blocks_wait(tarn__disk_blocks *b) {
   tarn__io_request *io = NULL;
   if (!tarn_list_empty(&b->ready)) {
     io = tarn_list_entry(b->ready.next, tarn__io_request, node);
@@ -157,7 +160,7 @@ tarn__block_request *tarn__blocks_wait(tarn__blocks *b) {
   }
   io = tarn__io_wait(b->io);
   if (io == NULL) return NULL;
-  tarn__block_request *request = io->owner;
+  tarn__disk_block_request *request = io->owner;
   if (io->action == TARN__IO_WRITE) settle_write(b, request);
   return request;
 }

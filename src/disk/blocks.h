@@ -50,22 +50,22 @@ enum {
   TARN__BLOCKS_DEPTH_BYTES = 256,   // of memory for each request of the depth
 };
 
-typedef struct tarn__blocks tarn__blocks;
+typedef struct tarn__disk_blocks tarn__disk_blocks;
 
-typedef struct tarn__blocks_options {
+typedef struct tarn__disk_blocks_options {
   size_t depth;                 // most reads and writes under way; 0: 64
   bool threads;                 // no io_uring
   bool cached;                  // through the page cache
   const tarn__io_watch *watch;  // of the queue; NULL: none
-} tarn__blocks_options;
+} tarn__disk_blocks_options;
 
 // What a file says of itself.
-typedef struct tarn__blocks_info {
+typedef struct tarn__disk_blocks_info {
   uint64_t block;  // bytes
   uint64_t count;
   uint64_t newest;  // epochs
   uint64_t before;  // the other one that is kept; 0: none
-} tarn__blocks_info;
+} tarn__disk_blocks_info;
 
 // Makes the file at |path|, or replaces it: |count| blocks of |block| bytes, a
 // multiple of 4096 up to 64 MiB, all zero and without a place. It is epoch 1,
@@ -87,7 +87,7 @@ TARN_MUST_CHECK tarn_status tarn__blocks_create(const char *path, size_t block,
 //                     byte and what was expected.
 // TARN_E_UNSUPPORTED  of a later version.
 TARN_MUST_CHECK tarn_status tarn__blocks_ask(const char *path,
-                                             tarn__blocks_info *out_info,
+                                             tarn__disk_blocks_info *out_info,
                                              void *out_note);
 
 // Opens the file as of |epoch|; 0: the newest. An epoch that is newer than
@@ -103,20 +103,20 @@ TARN_MUST_CHECK tarn_status tarn__blocks_ask(const char *path,
 //                 before the opened one is no error: it is not kept then.
 // TARN_E_UNSUPPORTED, TARN_E_IO  as above. TARN_E_NOMEM.
 TARN_MUST_CHECK tarn_status tarn__blocks_open(
-    const char *path, uint64_t epoch, const tarn__blocks_options *options,
-    tarn__blocks **out_blocks);
+    const char *path, uint64_t epoch, const tarn__disk_blocks_options *options,
+    tarn__disk_blocks **out_blocks);
 
 // Waits for what is under way. What was not flushed is lost. NULL is allowed.
-void tarn__blocks_close(tarn__blocks *blocks);
+void tarn__blocks_close(tarn__disk_blocks *blocks);
 
-tarn__blocks_info tarn__blocks_tell(const tarn__blocks *blocks);
+tarn__disk_blocks_info tarn__blocks_tell(const tarn__disk_blocks *blocks);
 
 // The note of the last flush, until the next one.
-const void *tarn__blocks_note(const tarn__blocks *blocks);
+const void *tarn__blocks_note(const tarn__disk_blocks *blocks);
 
 // Whether it goes past the page cache, and "io_uring" or "threads".
-bool tarn__blocks_is_direct(const tarn__blocks *blocks);
-const char *tarn__blocks_method(const tarn__blocks *blocks);
+bool tarn__blocks_is_direct(const tarn__disk_blocks *blocks);
+const char *tarn__blocks_method(const tarn__disk_blocks *blocks);
 
 // Bytes of memory that a file of |count| blocks of |block| bytes needs while it
 // is open, besides what the depth needs; while it is opened, twice the map. 0:
@@ -127,29 +127,31 @@ size_t tarn__blocks_memory(size_t block, uint64_t count);
 
 // The caller's storage, from read or write until wait has returned it. |block|,
 // |data| and |owner| are set by the caller.
-typedef struct tarn__block_request {
+typedef struct tarn__disk_block_request {
   uint64_t block;  // below the count
   void *data;      // bytes of a block, at a multiple of 4096
   void *owner;     // the caller's
   // The file's.
   tarn__io_request io;
   tarn__disk_entry entry;
-} tarn__block_request;
+} tarn__disk_block_request;
 
 // Nothing else of the same block is under way. A write does not change |data|.
 // A block that was never written is zeros, without I/O.
-void tarn__blocks_read(tarn__blocks *blocks, tarn__block_request *request);
-void tarn__blocks_write(tarn__blocks *blocks, tarn__block_request *request);
+void tarn__blocks_read(tarn__disk_blocks *blocks,
+                       tarn__disk_block_request *request);
+void tarn__blocks_write(tarn__disk_blocks *blocks,
+                        tarn__disk_block_request *request);
 
 // The next request that is done; NULL: none is under way.
-tarn__block_request *tarn__blocks_wait(tarn__blocks *blocks);
+tarn__disk_block_request *tarn__blocks_wait(tarn__disk_blocks *blocks);
 
 // How it went. After a failed write the block is as it was before.
 //
 // TARN_E_IO       the text has the path, the byte and the system's reason.
 // TARN_E_CORRUPT  the block is damaged, or the file ends before it.
 TARN_MUST_CHECK tarn_status tarn__blocks_check(
-    const tarn__blocks *blocks, const tarn__block_request *request);
+    const tarn__disk_blocks *blocks, const tarn__disk_block_request *request);
 
 // Makes all that was written since the last one a new epoch, with |note|,
 // TARN__ROOT_NOTE bytes. Nothing is under way. Without changes it is a new
@@ -159,7 +161,7 @@ TARN_MUST_CHECK tarn_status tarn__blocks_check(
 //            text says so, this one. Where it says that the file must be opened
 //            again, nothing can be written before: what the disk has is not
 //            known. Else another try may succeed.
-TARN_MUST_CHECK tarn_status tarn__blocks_flush(tarn__blocks *blocks,
+TARN_MUST_CHECK tarn_status tarn__blocks_flush(tarn__disk_blocks *blocks,
                                                const void *note);
 
 #endif  // TARN_DISK_BLOCKS_H_

@@ -19,7 +19,7 @@ enum {
   PATIENCE_NS = 1000000000,
 };
 
-_Static_assert(sizeof(tarn__page_move) <= TARN__BLOCKS_DEPTH_BYTES - 96,
+_Static_assert(sizeof(tarn__disk_page_move) <= TARN__BLOCKS_DEPTH_BYTES - 96,
                "the queue has 96 bytes for each");
 
 static tarn_status refuse(const char *path, const char *what) {
@@ -90,9 +90,9 @@ static tarn_status read_roots(const char *path, int fd,
 
 // The epochs whose roots are whole. If none is, how the second one is not.
 static tarn_status find_epochs(const char *path, const tarn__disk_root *roots,
-                               tarn__blocks_info *out_info) {
+                               tarn__disk_blocks_info *out_info) {
   tarn_status status = TARN_OK;
-  *out_info = (tarn__blocks_info){0};
+  *out_info = (tarn__disk_blocks_info){0};
   for (size_t i = 0; i < TARN__ROOTS; i++) {
     tarn__disk_shape shape;
     tarn_status found = tarn__root_check(path, i, &roots[i], &shape);
@@ -101,17 +101,18 @@ static tarn_status find_epochs(const char *path, const tarn__disk_root *roots,
     if (found != TARN_OK) continue;
     uint64_t epoch = roots[i].epoch;
     uint64_t other = out_info->newest;
-    *out_info = (tarn__blocks_info){.block = shape.block,
-                                    .count = shape.count,
-                                    .newest = epoch > other ? epoch : other,
-                                    .before = epoch > other ? other : epoch};
+    *out_info =
+        (tarn__disk_blocks_info){.block = shape.block,
+                                 .count = shape.count,
+                                 .newest = epoch > other ? epoch : other,
+                                 .before = epoch > other ? other : epoch};
   }
   return out_info->newest != 0 ? TARN_OK : status;
 }
 
 // Two that are whole belong together.
 static tarn_status check_pair(const char *path, const tarn__disk_root *roots,
-                              const tarn__blocks_info *info) {
+                              const tarn__disk_blocks_info *info) {
   if (info->before == 0) return TARN_OK;
   if (info->newest == info->before + 1 && roots[0].block == roots[1].block &&
       roots[0].count == roots[1].count) {
@@ -126,14 +127,14 @@ static tarn_status check_pair(const char *path, const tarn__disk_root *roots,
 }
 
 static tarn_status read_info(const char *path, int fd, tarn__disk_root *roots,
-                             tarn__blocks_info *out_info) {
+                             tarn__disk_blocks_info *out_info) {
   TARN__TRY(read_roots(path, fd, roots));
   TARN__TRY(find_epochs(path, roots, out_info));
   return check_pair(path, roots, out_info);
 }
 
 static tarn_status ask(const char *path, tarn__disk_root *roots,
-                       tarn__blocks_info *out_info) {
+                       tarn__disk_blocks_info *out_info) {
   int fd = tarn__os_open(path, TARN__OS_TO_READ);
   if (fd < 0) return refuse(path, "open it");
   tarn_status status = read_info(path, fd, roots, out_info);
@@ -141,13 +142,13 @@ static tarn_status ask(const char *path, tarn__disk_root *roots,
   return status;
 }
 
-tarn_status tarn__blocks_ask(const char *path, tarn__blocks_info *out_info,
+tarn_status tarn__blocks_ask(const char *path, tarn__disk_blocks_info *out_info,
                              void *out_note) {
-  *out_info = (tarn__blocks_info){0};
+  *out_info = (tarn__disk_blocks_info){0};
   memset(out_note, 0, TARN__ROOT_NOTE);
   tarn__disk_root *roots = tarn__host_alloc(HEAD);
   if (roots == NULL) return TARN_E_NOMEM;
-  tarn__blocks_info info = {0};
+  tarn__disk_blocks_info info = {0};
   tarn_status status = ask(path, roots, &info);
   if (status == TARN_OK) {
     memcpy(out_note, roots[info.newest % TARN__ROOTS].note, TARN__ROOT_NOTE);
@@ -160,7 +161,7 @@ tarn_status tarn__blocks_ask(const char *path, tarn__blocks_info *out_info,
 // --- maps --------------------------------------------------------------------
 
 // Of a page, or of the root for the top level, at byte |at|.
-static tarn_status note_entries(tarn__blocks *b, const tarn__disk_map *map,
+static tarn_status note_entries(tarn__disk_blocks *b, const tarn__disk_map *map,
                                 size_t level, size_t page, uint64_t at,
                                 tarn__disk_state state) {
   size_t first = page * tarn__map_held(map);
@@ -179,9 +180,9 @@ static tarn_status note_entries(tarn__blocks *b, const tarn__disk_map *map,
   return TARN_OK;
 }
 
-static tarn_status finish_read(tarn__page_course *course,
-                               const tarn__page_move *move) {
-  tarn__blocks *b = course->blocks;
+static tarn_status finish_read(tarn__disk_page_course *course,
+                               const tarn__disk_page_move *move) {
+  tarn__disk_blocks *b = course->blocks;
   uint32_t sum = tarn__map_get(course->map, move->level + 1, move->page).sum;
   TARN__TRY(tarn__blocks_check_io(b, &move->io));
   TARN__TRY(tarn__blocks_check_sum(b, "a page of the map", move->io.offset,
@@ -190,7 +191,7 @@ static tarn_status finish_read(tarn__page_course *course,
                       course->state);
 }
 
-static tarn_status read_level(tarn__page_course *course, size_t level) {
+static tarn_status read_level(tarn__disk_page_course *course, size_t level) {
   for (size_t i = 0; i < course->map->pages[level]; i++) {
     uint32_t place = tarn__map_get(course->map, level + 1, i).place;
     if (place != 0) tarn__pages_start(course, level, i, place);
@@ -199,16 +200,16 @@ static tarn_status read_level(tarn__page_course *course, size_t level) {
   return course->status;
 }
 
-tarn_status tarn__blocks_load(tarn__blocks *b, const tarn__disk_root *root,
+tarn_status tarn__blocks_load(tarn__disk_blocks *b, const tarn__disk_root *root,
                               tarn__disk_map *map, tarn__disk_state state) {
   const tarn__disk_shape *shape = &map->shape;
   size_t top = shape->level_count - 1;
   size_t slot = root->epoch % TARN__ROOTS;
-  tarn__page_course course = {.blocks = b,
-                              .map = map,
-                              .action = TARN__IO_READ,
-                              .finish = finish_read,
-                              .state = state};
+  tarn__disk_page_course course = {.blocks = b,
+                                   .map = map,
+                                   .action = TARN__IO_READ,
+                                   .finish = finish_read,
+                                   .state = state};
   memcpy(map->levels[top], root->entries,
          (size_t)shape->levels[top] * sizeof root->entries[0]);
   TARN__TRY(note_entries(
@@ -232,7 +233,7 @@ static bool claim(int fd) {
   return true;
 }
 
-static tarn_status open_file(tarn__blocks *b, bool cached) {
+static tarn_status open_file(tarn__disk_blocks *b, bool cached) {
   if (!cached) b->fd = tarn__os_open(b->path, TARN__OS_TO_WRITE_DIRECTLY);
   b->direct = b->fd >= 0;
   if (cached || (b->fd < 0 && errno == EINVAL))
@@ -243,8 +244,8 @@ static tarn_status open_file(tarn__blocks *b, bool cached) {
   return tarn__fail(TARN_E_STATE, "disk: '%s': it is open already", b->path);
 }
 
-static tarn_status choose_epoch(tarn__blocks *b, uint64_t epoch,
-                                tarn__blocks_info *info) {
+static tarn_status choose_epoch(tarn__disk_blocks *b, uint64_t epoch,
+                                tarn__disk_blocks_info *info) {
   b->epoch = epoch == 0 ? info->newest : epoch;
   b->before = b->epoch == info->newest ? info->before : 0;
   if (b->epoch == info->newest || b->epoch == info->before) return TARN_OK;
@@ -255,7 +256,7 @@ static tarn_status choose_epoch(tarn__blocks *b, uint64_t epoch,
 }
 
 // The file may have been enlarged since the epoch, but not cut.
-static tarn_status measure(tarn__blocks *b, const tarn__disk_root *root) {
+static tarn_status measure(tarn__disk_blocks *b, const tarn__disk_root *root) {
   uint64_t size = 0;
   if (!tarn__os_file_size(b->fd, &size)) return refuse(b->path, "measure it");
   uint64_t places = (size - HEAD) / b->map.shape.block;
@@ -271,7 +272,7 @@ static tarn_status measure(tarn__blocks *b, const tarn__disk_root *root) {
 
 // What of it is damaged cannot be opened, now or later: then it is as if there
 // were none.
-static tarn_status note_before(tarn__blocks *b) {
+static tarn_status note_before(tarn__disk_blocks *b) {
   tarn__disk_map map;
   if (b->before == 0) return TARN_OK;
   tarn_status status = tarn__map_init(&map, &b->map.shape);
@@ -288,14 +289,14 @@ static tarn_status note_before(tarn__blocks *b) {
 }
 
 // From now on its places are written: it must not be found again.
-static tarn_status end_newer(tarn__blocks *b, uint64_t newest) {
+static tarn_status end_newer(tarn__disk_blocks *b, uint64_t newest) {
   if (newest == b->epoch) return TARN_OK;
   *tarn__blocks_root(b, newest) = (tarn__disk_root){0};
   return tarn__blocks_write_root(b, newest % TARN__ROOTS);
 }
 
-static tarn_status open_epoch(tarn__blocks *b, uint64_t epoch) {
-  tarn__blocks_info info;
+static tarn_status open_epoch(tarn__disk_blocks *b, uint64_t epoch) {
+  tarn__disk_blocks_info info;
   tarn__disk_shape shape;
   TARN__TRY(read_info(b->path, b->fd, b->roots, &info));
   TARN__TRY(choose_epoch(b, epoch, &info));
@@ -309,8 +310,8 @@ static tarn_status open_epoch(tarn__blocks *b, uint64_t epoch) {
   return end_newer(b, info.newest);
 }
 
-static tarn_status begin(tarn__blocks *b, const char *path,
-                         const tarn__blocks_options *options) {
+static tarn_status begin(tarn__disk_blocks *b, const char *path,
+                         const tarn__disk_blocks_options *options) {
   size_t depth = options->depth != 0 ? options->depth : DEPTH;
   const tarn__io_options io = {
       .depth = depth, .threads = options->threads, .watch = options->watch};
@@ -327,11 +328,11 @@ static tarn_status begin(tarn__blocks *b, const char *path,
 }
 
 tarn_status tarn__blocks_open(const char *path, uint64_t epoch,
-                              const tarn__blocks_options *options,
-                              tarn__blocks **out_blocks) {
-  static const tarn__blocks_options none;
+                              const tarn__disk_blocks_options *options,
+                              tarn__disk_blocks **out_blocks) {
+  static const tarn__disk_blocks_options none;
   *out_blocks = NULL;
-  tarn__blocks *b = tarn__host_alloc(sizeof *b);
+  tarn__disk_blocks *b = tarn__host_alloc(sizeof *b);
   if (b == NULL) return TARN_E_NOMEM;
   tarn_status status = begin(b, path, options != NULL ? options : &none);
   if (status == TARN_OK) status = open_epoch(b, epoch);
@@ -343,7 +344,7 @@ tarn_status tarn__blocks_open(const char *path, uint64_t epoch,
   return status;
 }
 
-void tarn__blocks_close(tarn__blocks *b) {
+void tarn__blocks_close(tarn__disk_blocks *b) {
   if (b == NULL) return;
   tarn__io_close(b->io);
   tarn__map_deinit(&b->map);
@@ -357,22 +358,22 @@ void tarn__blocks_close(tarn__blocks *b) {
 
 // --- what it is --------------------------------------------------------------
 
-tarn__blocks_info tarn__blocks_tell(const tarn__blocks *b) {
-  return (tarn__blocks_info){.block = b->map.shape.block,
-                             .count = b->map.shape.count,
-                             .newest = b->epoch,
-                             .before = b->before};
+tarn__disk_blocks_info tarn__blocks_tell(const tarn__disk_blocks *b) {
+  return (tarn__disk_blocks_info){.block = b->map.shape.block,
+                                  .count = b->map.shape.count,
+                                  .newest = b->epoch,
+                                  .before = b->before};
 }
 
-const void *tarn__blocks_note(const tarn__blocks *b) {
+const void *tarn__blocks_note(const tarn__disk_blocks *b) {
   return tarn__blocks_root(b, b->epoch)->note;
 }
 
-bool tarn__blocks_is_direct(const tarn__blocks *b) {
+bool tarn__blocks_is_direct(const tarn__disk_blocks *b) {
   return b->direct;
 }
 
-const char *tarn__blocks_method(const tarn__blocks *b) {
+const char *tarn__blocks_method(const tarn__disk_blocks *b) {
   return tarn__io_method(b->io);
 }
 

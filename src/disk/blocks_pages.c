@@ -25,37 +25,37 @@
 
 // --- pages on their way ------------------------------------------------------
 
-static tarn__page_move *finish_one(tarn__page_course *course) {
+static tarn__disk_page_move *finish_one(tarn__disk_page_course *course) {
   tarn__io_request *io = tarn__io_wait(course->blocks->io);
-  tarn__page_move *move = io->owner;
+  tarn__disk_page_move *move = io->owner;
   tarn__keep_first(&course->status, course->finish(course, move));
   return move;
 }
 
 // While some have never been under way there is a free one without waiting.
-static tarn__page_move *free_move(tarn__page_course *course) {
-  tarn__blocks *b = course->blocks;
+static tarn__disk_page_move *free_move(tarn__disk_page_course *course) {
+  tarn__disk_blocks *b = course->blocks;
   if (b->move_used < b->move_count) return &b->moves[b->move_used++];
   return finish_one(course);
 }
 
-void tarn__pages_start(tarn__page_course *course, size_t level, size_t page,
-                       uint32_t place) {
-  tarn__blocks *b = course->blocks;
-  tarn__page_move *move = free_move(course);
-  *move =
-      (tarn__page_move){.io = {.action = course->action,
-                               .fd = b->fd,
-                               .data = tarn__map_page(course->map, level, page),
-                               .size = (size_t)b->map.shape.block,
-                               .offset = tarn__blocks_byte(b, place),
-                               .owner = move},
-                        .level = level,
-                        .page = page};
+void tarn__pages_start(tarn__disk_page_course *course, size_t level,
+                       size_t page, uint32_t place) {
+  tarn__disk_blocks *b = course->blocks;
+  tarn__disk_page_move *move = free_move(course);
+  *move = (tarn__disk_page_move){
+      .io = {.action = course->action,
+             .fd = b->fd,
+             .data = tarn__map_page(course->map, level, page),
+             .size = (size_t)b->map.shape.block,
+             .offset = tarn__blocks_byte(b, place),
+             .owner = move},
+      .level = level,
+      .page = page};
   tarn__io_submit(b->io, &move->io);
 }
 
-void tarn__pages_finish(tarn__page_course *course) {
+void tarn__pages_finish(tarn__disk_page_course *course) {
   while (tarn__io_count(course->blocks->io) > 0)
     (void)finish_one(course);
   course->blocks->move_used = 0;
@@ -64,16 +64,16 @@ void tarn__pages_finish(tarn__page_course *course) {
 // --- writing them ------------------------------------------------------------
 
 // The entry above names the place already: the next try drops it.
-static tarn_status finish_write(tarn__page_course *course,
-                                const tarn__page_move *move) {
+static tarn_status finish_write(tarn__disk_page_course *course,
+                                const tarn__disk_page_move *move) {
   tarn_status status = tarn__blocks_check_io(course->blocks, &move->io);
   if (status != TARN_OK) course->map->changed[move->level][move->page] = 1;
   return status;
 }
 
-static tarn_status write_page(tarn__page_course *course, size_t level,
+static tarn_status write_page(tarn__disk_page_course *course, size_t level,
                               size_t page) {
-  tarn__blocks *b = course->blocks;
+  tarn__disk_blocks *b = course->blocks;
   tarn__disk_map *map = course->map;
   uint32_t old = tarn__map_get(map, level + 1, page).place;
   tarn__disk_entry entry = {.place = tarn__blocks_take(b)};
@@ -90,7 +90,7 @@ static tarn_status write_page(tarn__page_course *course, size_t level,
   return TARN_OK;
 }
 
-static tarn_status write_level(tarn__page_course *course, size_t level) {
+static tarn_status write_level(tarn__disk_page_course *course, size_t level) {
   for (size_t i = 0; i < course->map->pages[level]; i++) {
     if (course->map->changed[level][i] == 0) continue;
     TARN__TRY(write_page(course, level, i));
@@ -98,11 +98,11 @@ static tarn_status write_level(tarn__page_course *course, size_t level) {
   return TARN_OK;
 }
 
-static tarn_status write_pages(tarn__blocks *b) {
-  tarn__page_course course = {.blocks = b,
-                              .map = &b->map,
-                              .action = TARN__IO_WRITE,
-                              .finish = finish_write};
+static tarn_status write_pages(tarn__disk_blocks *b) {
+  tarn__disk_page_course course = {.blocks = b,
+                                   .map = &b->map,
+                                   .action = TARN__IO_WRITE,
+                                   .finish = finish_write};
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i + 1 < b->map.shape.level_count; i++)
     status = write_level(&course, i);
@@ -115,7 +115,7 @@ static tarn_status write_pages(tarn__blocks *b) {
 
 // --- roots and syncs ---------------------------------------------------------
 
-tarn_status tarn__blocks_do(tarn__blocks *b, tarn__io_request *request) {
+tarn_status tarn__blocks_do(tarn__disk_blocks *b, tarn__io_request *request) {
   request->fd = b->fd;
   tarn__io_submit(b->io, request);
   tarn__io_request *done = tarn__io_wait(b->io);
@@ -123,12 +123,12 @@ tarn_status tarn__blocks_do(tarn__blocks *b, tarn__io_request *request) {
   return tarn__blocks_check_io(b, done);
 }
 
-tarn_status tarn__blocks_sync(tarn__blocks *b) {
+tarn_status tarn__blocks_sync(tarn__disk_blocks *b) {
   tarn__io_request request = {.action = TARN__IO_DATASYNC};
   return tarn__blocks_do(b, &request);
 }
 
-tarn_status tarn__blocks_write_root(tarn__blocks *b, size_t slot) {
+tarn_status tarn__blocks_write_root(tarn__disk_blocks *b, size_t slot) {
   tarn__io_request request = {.action = TARN__IO_WRITE,
                               .data = &b->roots[slot],
                               .size = TARN__ROOT_SIZE,
@@ -137,7 +137,7 @@ tarn_status tarn__blocks_write_root(tarn__blocks *b, size_t slot) {
   return tarn__blocks_sync(b);
 }
 
-static void make_root(tarn__blocks *b, uint64_t epoch, const void *note) {
+static void make_root(tarn__disk_blocks *b, uint64_t epoch, const void *note) {
   const tarn__disk_shape *shape = &b->map.shape;
   size_t top = shape->level_count - 1;
   tarn__disk_root *root = tarn__blocks_root(b, epoch);
@@ -153,20 +153,20 @@ static void make_root(tarn__blocks *b, uint64_t epoch, const void *note) {
 
 // --- flush -------------------------------------------------------------------
 
-static tarn_status commit(tarn__blocks *b, const void *note) {
+static tarn_status commit(tarn__disk_blocks *b, const void *note) {
   TARN__TRY(tarn__blocks_sync(b));
   make_root(b, b->epoch + 1, note);
   return tarn__blocks_write_root(b, (b->epoch + 1) % TARN__ROOTS);
 }
 
-static tarn_status refuse_broken(const tarn__blocks *b, const char *why) {
+static tarn_status refuse_broken(const tarn__disk_blocks *b, const char *why) {
   return tarn__fail(TARN_E_IO,
                     "disk: '%s': %s; it must be opened again, with epoch "
                     "%" PRIu64 " or %" PRIu64,
                     b->path, why, b->epoch, b->epoch + 1);
 }
 
-static tarn_status break_off(tarn__blocks *b) {
+static tarn_status break_off(tarn__disk_blocks *b) {
   char why[TARN__ERROR_TEXT];
   size_t size = strlen(tarn_last_error()) + 1;
   memcpy(why, tarn_last_error(), size);
@@ -175,7 +175,7 @@ static tarn_status break_off(tarn__blocks *b) {
   return refuse_broken(b, path_ends == NULL ? why : path_ends + 3);
 }
 
-tarn_status tarn__blocks_flush(tarn__blocks *b, const void *note) {
+tarn_status tarn__blocks_flush(tarn__disk_blocks *b, const void *note) {
   assert(tarn__io_count(b->io) == 0 && tarn_list_empty(&b->ready));
   if (b->broken) return refuse_broken(b, "a flush has failed");
   TARN__TRY(write_pages(b));

@@ -22,11 +22,12 @@
 
 // --- one turn ----------------------------------------------------------------
 
-static void take_found(tarn__records *r, const tarn__sieve_batch *batch,
-                       size_t i, uint32_t *out_line) {
+static void take_found(tarn__disk_records *r,
+                       const tarn__cache_sieve_batch *batch, size_t i,
+                       uint32_t *out_line) {
   uint64_t key = batch->keys[i];
   *out_line = NO_LINE;
-  switch ((tarn__sieve_found)batch->found[i]) {
+  switch ((tarn__cache_sieve_found)batch->found[i]) {
     case TARN__SIEVE_TO_FILL:
       tarn__jobs_fill(r, key, batch->lines[i]);
       *out_line = batch->lines[i];
@@ -49,7 +50,7 @@ static void take_found(tarn__records *r, const tarn__sieve_batch *batch,
 }
 
 // Each number may need a job and a move.
-static size_t most_at_once(const tarn__block_jobs *jobs) {
+static size_t most_at_once(const tarn__disk_block_jobs *jobs) {
   size_t most = tarn__lesser(jobs->most - jobs->count,
                              jobs->move_most - jobs->move_count);
   return tarn__lesser(most, TARN__SIEVE_BATCH);
@@ -57,9 +58,9 @@ static size_t most_at_once(const tarn__block_jobs *jobs) {
 
 // Looks for those of the window that have no line yet, from |first| on, as many
 // as can be at once. Returns where to go on.
-static size_t find_some(tarn__records *r, const uint64_t *numbers, size_t count,
-                        size_t first, size_t *io_progress) {
-  tarn__sieve_batch *batch = r->batch;
+static size_t find_some(tarn__disk_records *r, const uint64_t *numbers,
+                        size_t count, size_t first, size_t *io_progress) {
+  tarn__cache_sieve_batch *batch = r->batch;
   uint32_t places[TARN__SIEVE_BATCH] = {0};
   size_t most = most_at_once(&r->jobs);
   size_t i = first;
@@ -77,14 +78,14 @@ static size_t find_some(tarn__records *r, const uint64_t *numbers, size_t count,
   return i;
 }
 
-static size_t count_missing(const tarn__records *r, size_t count) {
+static size_t count_missing(const tarn__disk_records *r, size_t count) {
   size_t missing = 0;
   for (size_t i = 0; i < count; i++)
     missing += r->found_lines[i] == NO_LINE;
   return missing;
 }
 
-static tarn_status turn(tarn__records *r, const uint64_t *numbers,
+static tarn_status turn(tarn__disk_records *r, const uint64_t *numbers,
                         size_t count) {
   size_t progress = 0;
   tarn__jobs_clear(&r->jobs);
@@ -100,7 +101,7 @@ static tarn_status turn(tarn__records *r, const uint64_t *numbers,
 
 // --- pins --------------------------------------------------------------------
 
-static void leave(tarn__records *r, size_t count, bool dirty) {
+static void leave(tarn__disk_records *r, size_t count, bool dirty) {
   for (size_t i = 0; i < count; i++) {
     if (r->found_lines[i] == NO_LINE) continue;
     tarn__sieve_let_go(r->sieve, r->found_lines[i], dirty);
@@ -109,7 +110,7 @@ static void leave(tarn__records *r, size_t count, bool dirty) {
 }
 
 // Pins up to a window of numbers. On failure nothing is pinned.
-static tarn_status pin_window(tarn__records *r, const uint64_t *numbers,
+static tarn_status pin_window(tarn__disk_records *r, const uint64_t *numbers,
                               size_t count) {
   tarn_status status = TARN_OK;
   size_t missing = count;
@@ -124,7 +125,7 @@ static tarn_status pin_window(tarn__records *r, const uint64_t *numbers,
   return status;
 }
 
-static tarn_status check_numbers(const tarn__records *r,
+static tarn_status check_numbers(const tarn__disk_records *r,
                                  const uint64_t *numbers, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (numbers[i] < r->shape.count) continue;
@@ -136,7 +137,7 @@ static tarn_status check_numbers(const tarn__records *r,
   return TARN_OK;
 }
 
-tarn_status tarn__records_pin(tarn__records *r, const uint64_t *numbers,
+tarn_status tarn__records_pin(tarn__disk_records *r, const uint64_t *numbers,
                               size_t count, void **out_records) {
   TARN__TRY(check_numbers(r, numbers, count));
   r->tally.asked += count;
@@ -155,8 +156,8 @@ tarn_status tarn__records_pin(tarn__records *r, const uint64_t *numbers,
   return TARN_OK;
 }
 
-void tarn__records_unpin(tarn__records *r, void *const *pinned, size_t count,
-                         bool dirty) {
+void tarn__records_unpin(tarn__disk_records *r, void *const *pinned,
+                         size_t count, bool dirty) {
   for (size_t done = 0; done < count;) {
     size_t some = tarn__lesser(count - done, r->window);
     for (size_t i = 0; i < some; i++) {
@@ -172,7 +173,7 @@ void tarn__records_unpin(tarn__records *r, void *const *pinned, size_t count,
 
 // Dirty lines come in the order of their records, so that those of a block come
 // together.
-static tarn_status write_dirty(tarn__records *r) {
+static tarn_status write_dirty(tarn__disk_records *r) {
   uint64_t from = 0;
   for (;;) {
     size_t taken =
@@ -186,7 +187,7 @@ static tarn_status write_dirty(tarn__records *r) {
   }
 }
 
-tarn_status tarn__records_flush(tarn__records *r, const void *note) {
+tarn_status tarn__records_flush(tarn__disk_records *r, const void *note) {
   unsigned char whole[TARN__ROOT_NOTE];
   if (r->pins > 0) {
     return tarn__fail(TARN_E_STATE,
@@ -198,9 +199,9 @@ tarn_status tarn__records_flush(tarn__records *r, const void *note) {
   return tarn__blocks_flush(r->blocks, whole);
 }
 
-void tarn__records_count(const tarn__records *r,
-                         tarn__records_tally *out_tally) {
-  tarn__sieve_tally lines;
+void tarn__records_count(const tarn__disk_records *r,
+                         tarn__disk_records_tally *out_tally) {
+  tarn__cache_sieve_tally lines;
   tarn__sieve_count(r->sieve, &lines);
   *out_tally = r->tally;
   out_tally->lines = r->line_count;

@@ -1,9 +1,9 @@
 // records.h - records of one size, as rows of a table with the states of its
 // optimiser, in a file that is larger than memory.
 //
-//   tarn__records_create("users.disk", &(tarn__records_shape){256, rows},
-//   NULL); tarn__records_open("users.disk", 0, &(tarn__records_options){.budget
-//   = gib},
+//   tarn__records_create("users.disk", &(tarn__disk_records_shape){256, rows},
+//   NULL); tarn__records_open("users.disk", 0,
+//   &(tarn__disk_records_options){.budget = gib},
 //                      &records);
 //   tarn__records_pin(records, numbers, count, pointers);
 //   ... pointers[i] is the record numbers[i] ...
@@ -41,31 +41,31 @@ enum {
   TARN__RECORDS_NOTE = 448,  // bytes of a note
 };
 
-typedef struct tarn__records tarn__records;
+typedef struct tarn__disk_records tarn__disk_records;
 
-typedef struct tarn__records_shape {
+typedef struct tarn__disk_records_shape {
   size_t size;     // bytes of a record, up to 64 MiB
   uint64_t count;  // records
-} tarn__records_shape;
+} tarn__disk_records_shape;
 
-typedef struct tarn__records_options {
+typedef struct tarn__disk_records_options {
   size_t budget;  // bytes of memory; needed
   size_t depth;   // most blocks read and written at a time; 0: 128. Fewer where
                   // their buffers would take more than an eighth of |budget|
   bool threads;   // no io_uring
   bool cached;    // through the page cache, whose memory is not counted
   const tarn__io_watch *watch;  // of the queue; NULL: none
-} tarn__records_options;
+} tarn__disk_records_options;
 
 // What a file says of itself.
-typedef struct tarn__records_info {
-  tarn__records_shape shape;
+typedef struct tarn__disk_records_info {
+  tarn__disk_records_shape shape;
   uint64_t newest;  // epochs
   uint64_t before;  // the other one that is kept; 0: none
-} tarn__records_info;
+} tarn__disk_records_info;
 
 // Since the store was opened.
-typedef struct tarn__records_tally {
+typedef struct tarn__disk_records_tally {
   uint64_t asked;          // records that were to be pinned
   uint64_t hits;           // of them in memory
   uint64_t blocks_read;    // for those that were not
@@ -83,7 +83,7 @@ typedef struct tarn__records_tally {
   size_t memory;       // bytes that the store comes to when all lines are used
   bool direct;         // past the page cache
   const char *method;  // "io_uring" or "threads"
-} tarn__records_tally;
+} tarn__disk_records_tally;
 
 // Makes the file at |path|, or replaces it: records of zeros, at epoch 1, with
 // |note|, TARN__RECORDS_NOTE bytes, or zeros for NULL. It is durable; a crash
@@ -95,11 +95,11 @@ typedef struct tarn__records_tally {
 // TARN_E_IO       the text names the path and says why.
 // TARN_E_NOMEM.
 TARN_MUST_CHECK tarn_status tarn__records_create(
-    const char *path, const tarn__records_shape *shape, const void *note);
+    const char *path, const tarn__disk_records_shape *shape, const void *note);
 
 // What records of |shape| come to in a file if all were written once, in bytes;
 // up to three times of it if all change between flushes. 0: no such shape.
-uint64_t tarn__records_file_size(const tarn__records_shape *shape);
+uint64_t tarn__records_file_size(const tarn__disk_records_shape *shape);
 
 // Which records and epochs a file has.
 //
@@ -107,8 +107,8 @@ uint64_t tarn__records_file_size(const tarn__records_shape *shape);
 // TARN_E_CORRUPT      damaged, or no file of records; the text has the path,
 //                     the byte and what was expected.
 // TARN_E_UNSUPPORTED  of a later version.
-TARN_MUST_CHECK tarn_status tarn__records_ask(const char *path,
-                                              tarn__records_info *out_info);
+TARN_MUST_CHECK tarn_status
+tarn__records_ask(const char *path, tarn__disk_records_info *out_info);
 
 // Opens the file as of |epoch|; 0: the newest. An epoch that is newer than
 // |epoch| is gone for good when this returns TARN_OK: ranks that flushed
@@ -120,17 +120,17 @@ TARN_MUST_CHECK tarn_status tarn__records_ask(const char *path,
 // TARN_E_STATE    it is open already, here or in another process.
 // TARN_E_IO, TARN_E_CORRUPT, TARN_E_UNSUPPORTED  as above. TARN_E_NOMEM.
 TARN_MUST_CHECK tarn_status tarn__records_open(
-    const char *path, uint64_t epoch, const tarn__records_options *options,
-    tarn__records **out_records);
+    const char *path, uint64_t epoch, const tarn__disk_records_options *options,
+    tarn__disk_records **out_records);
 
 // Waits for what is under way. Pins end, and what was not flushed is lost. NULL
 // is allowed.
-void tarn__records_close(tarn__records *records);
+void tarn__records_close(tarn__disk_records *records);
 
-tarn__records_info tarn__records_tell(const tarn__records *records);
+tarn__disk_records_info tarn__records_tell(const tarn__disk_records *records);
 
 // The note of the last flush, until the next one.
-const void *tarn__records_note(const tarn__records *records);
+const void *tarn__records_note(const tarn__disk_records *records);
 
 // Brings |count| records into memory, where they stay until they are unpinned:
 // |out_records[i]| is record |numbers[i]|. A number may be there several times,
@@ -147,13 +147,13 @@ const void *tarn__records_note(const tarn__records *records);
 //                 text has the path and the byte. Nothing that was changed is
 //                 lost: another try may succeed.
 // In every case but TARN_OK nothing is pinned by this call.
-TARN_MUST_CHECK tarn_status tarn__records_pin(tarn__records *records,
+TARN_MUST_CHECK tarn_status tarn__records_pin(tarn__disk_records *records,
                                               const uint64_t *numbers,
                                               size_t count, void **out_records);
 
 // Ends the pins that a call, or several, have returned. |dirty|: these records
 // have changed. What is changed without saying so may be kept or lost.
-void tarn__records_unpin(tarn__records *records, void *const *pinned,
+void tarn__records_unpin(tarn__disk_records *records, void *const *pinned,
                          size_t count, bool dirty);
 
 // Makes all changes durable as a new epoch, with |note|, TARN__RECORDS_NOTE
@@ -166,10 +166,10 @@ void tarn__records_unpin(tarn__records *records, void *const *pinned,
 //               says so, this one; where it says that the file must be opened
 //               again, nothing can be written before. Else another try may
 //               succeed.
-TARN_MUST_CHECK tarn_status tarn__records_flush(tarn__records *records,
+TARN_MUST_CHECK tarn_status tarn__records_flush(tarn__disk_records *records,
                                                 const void *note);
 
-void tarn__records_count(const tarn__records *records,
-                         tarn__records_tally *out_tally);
+void tarn__records_count(const tarn__disk_records *records,
+                         tarn__disk_records_tally *out_tally);
 
 #endif  // TARN_DISK_RECORDS_H_

@@ -15,46 +15,47 @@
 
 // --- making them -------------------------------------------------------------
 
-void tarn__jobs_clear(tarn__block_jobs *jobs) {
+void tarn__jobs_clear(tarn__disk_block_jobs *jobs) {
   memset(jobs->table, 0, jobs->table_size * sizeof *jobs->table);
   jobs->count = jobs->move_count = 0;
 }
 
-static tarn__block_job *job_of(tarn__block_jobs *jobs, uint64_t block) {
+static tarn__disk_block_job *job_of(tarn__disk_block_jobs *jobs,
+                                    uint64_t block) {
   size_t mask = jobs->table_size - 1;
   size_t at = (size_t)(block * 0x9e3779b97f4a7c15u >> 20) & mask;
   for (; jobs->table[at] != 0; at = (at + 1) & mask) {
-    tarn__block_job *job = &jobs->jobs[jobs->table[at] - 1];
+    tarn__disk_block_job *job = &jobs->jobs[jobs->table[at] - 1];
     if (job->block == block) return job;
   }
   assert(jobs->count < jobs->most);
-  tarn__block_job *made = &jobs->jobs[jobs->count++];
-  *made = (tarn__block_job){.block = block};
+  tarn__disk_block_job *made = &jobs->jobs[jobs->count++];
+  *made = (tarn__disk_block_job){.block = block};
   jobs->table[at] = (uint32_t)jobs->count;
   return made;
 }
 
-static void add_move(tarn__block_jobs *jobs, uint32_t *list, uint32_t line,
+static void add_move(tarn__disk_block_jobs *jobs, uint32_t *list, uint32_t line,
                      uint32_t slot) {
   assert(jobs->move_count < jobs->move_most);
   jobs->moves[jobs->move_count++] =
-      (tarn__record_move){.line = line, .slot = slot, .next = *list};
+      (tarn__disk_record_move){.line = line, .slot = slot, .next = *list};
   *list = (uint32_t)jobs->move_count;
 }
 
-void tarn__jobs_fill(tarn__records *r, uint64_t number, uint32_t line) {
-  tarn__block_job *job = job_of(&r->jobs, number / r->held);
+void tarn__jobs_fill(tarn__disk_records *r, uint64_t number, uint32_t line) {
+  tarn__disk_block_job *job = job_of(&r->jobs, number / r->held);
   add_move(&r->jobs, &job->fills, line, (uint32_t)(number % r->held));
 }
 
-static void add_write(tarn__records *r, tarn__block_job *job, uint32_t slot,
-                      uint32_t line) {
+static void add_write(tarn__disk_records *r, tarn__disk_block_job *job,
+                      uint32_t slot, uint32_t line) {
   add_move(&r->jobs, &job->writes, line, slot);
   job->write_count++;
 }
 
 // A move is kept for each line that the sieve has still to name.
-static void gather(tarn__records *r, tarn__block_job *job) {
+static void gather(tarn__disk_records *r, tarn__disk_block_job *job) {
   size_t count = tarn__records_in(r, job->block);
   for (size_t slot = 0; slot < count; slot++) {
     uint32_t line = 0;
@@ -64,8 +65,8 @@ static void gather(tarn__records *r, tarn__block_job *job) {
   }
 }
 
-void tarn__jobs_write(tarn__records *r, uint64_t number, uint32_t line) {
-  tarn__block_job *job = job_of(&r->jobs, number / r->held);
+void tarn__jobs_write(tarn__disk_records *r, uint64_t number, uint32_t line) {
+  tarn__disk_block_job *job = job_of(&r->jobs, number / r->held);
   bool first = job->writes == 0;
   add_write(r, job, (uint32_t)(number % r->held), line);
   if (first) gather(r, job);
@@ -73,14 +74,15 @@ void tarn__jobs_write(tarn__records *r, uint64_t number, uint32_t line) {
 
 // --- doing them --------------------------------------------------------------
 
-static unsigned char *slot_of(const tarn__records *r,
-                              const tarn__block_room *room,
-                              const tarn__record_move *move) {
+static unsigned char *slot_of(const tarn__disk_records *r,
+                              const tarn__disk_block_room *room,
+                              const tarn__disk_record_move *move) {
   return (unsigned char *)room->request.data + move->slot * r->shape.size;
 }
 
-static void end_fills(tarn__records *r, const tarn__block_room *room, bool ok) {
-  const tarn__record_move *move = NULL;
+static void end_fills(tarn__disk_records *r, const tarn__disk_block_room *room,
+                      bool ok) {
+  const tarn__disk_record_move *move = NULL;
   for (uint32_t i = room->job->fills; i != 0; i = move->next) {
     move = &r->jobs.moves[i - 1];
     if (ok) {
@@ -91,9 +93,9 @@ static void end_fills(tarn__records *r, const tarn__block_room *room, bool ok) {
   }
 }
 
-static void end_writes(tarn__records *r, const tarn__block_room *room,
+static void end_writes(tarn__disk_records *r, const tarn__disk_block_room *room,
                        bool ok) {
-  const tarn__record_move *move = NULL;
+  const tarn__disk_record_move *move = NULL;
   for (uint32_t i = room->job->writes; i != 0; i = move->next) {
     move = &r->jobs.moves[i - 1];
     tarn__sieve_written(r->sieve, move->line, ok);
@@ -101,8 +103,8 @@ static void end_writes(tarn__records *r, const tarn__block_room *room,
   if (ok) r->tally.records_written += room->job->write_count;
 }
 
-static void start_write(tarn__records *r, tarn__block_room *room) {
-  const tarn__record_move *move = NULL;
+static void start_write(tarn__disk_records *r, tarn__disk_block_room *room) {
+  const tarn__disk_record_move *move = NULL;
   for (uint32_t i = room->job->writes; i != 0; i = move->next) {
     move = &r->jobs.moves[i - 1];
     memcpy(slot_of(r, room, move), tarn__records_line(r, move->line),
@@ -113,7 +115,7 @@ static void start_write(tarn__records *r, tarn__block_room *room) {
   tarn__blocks_write(r->blocks, &room->request);
 }
 
-static void start_read(tarn__records *r, tarn__block_room *room) {
+static void start_read(tarn__disk_records *r, tarn__disk_block_room *room) {
   if (room->job->fills != 0) {
     r->tally.blocks_read++;
   } else {
@@ -123,12 +125,13 @@ static void start_read(tarn__records *r, tarn__block_room *room) {
   tarn__blocks_read(r->blocks, &room->request);
 }
 
-static bool is_whole(const tarn__records *r, const tarn__block_job *job) {
+static bool is_whole(const tarn__disk_records *r,
+                     const tarn__disk_block_job *job) {
   return job->write_count == tarn__records_in(r, job->block);
 }
 
-static void start(tarn__records *r, tarn__block_room *room,
-                  tarn__block_job *job) {
+static void start(tarn__disk_records *r, tarn__disk_block_room *room,
+                  tarn__disk_block_job *job) {
   room->job = job;
   room->request.block = job->block;
   if (++r->rooms_used > r->tally.most_under_way)
@@ -141,13 +144,13 @@ static void start(tarn__records *r, tarn__block_room *room,
   }
 }
 
-static void end(tarn__records *r, tarn__block_room *room) {
+static void end(tarn__disk_records *r, tarn__disk_block_room *room) {
   room->job = NULL;
   r->rooms_used--;
 }
 
 // A block that was read or written; it may have to be written then.
-static tarn_status go_on(tarn__records *r, tarn__block_room *room) {
+static tarn_status go_on(tarn__disk_records *r, tarn__disk_block_room *room) {
   tarn_status status = tarn__blocks_check(r->blocks, &room->request);
   bool ok = status == TARN_OK;
   bool was_read = room->request.io.action == TARN__IO_READ;
@@ -162,33 +165,34 @@ static tarn_status go_on(tarn__records *r, tarn__block_room *room) {
 }
 
 // A buffer that is free, if need be when another one is.
-static tarn__block_room *await_room(tarn__records *r, tarn__failure *failure) {
+static tarn__disk_block_room *await_room(tarn__disk_records *r,
+                                         tarn__failure *failure) {
   if (r->rooms_used < r->room_count) {
     for (size_t i = 0; i < r->room_count; i++)
       if (r->rooms[i].job == NULL) return &r->rooms[i];
   }
   for (;;) {
-    tarn__block_room *room = tarn__blocks_wait(r->blocks)->owner;
+    tarn__disk_block_room *room = tarn__blocks_wait(r->blocks)->owner;
     tarn__failure_note(failure, go_on(r, room));
     if (room->job == NULL) return room;
   }
 }
 
 // After a failure the rest is only ended.
-tarn_status tarn__jobs_run(tarn__records *r) {
+tarn_status tarn__jobs_run(tarn__disk_records *r) {
   tarn__failure failure = {0};
   for (size_t i = 0; i < r->jobs.count; i++) {
-    tarn__block_room *room = await_room(r, &failure);
+    tarn__disk_block_room *room = await_room(r, &failure);
     if (failure.status == TARN_OK) {
       start(r, room, &r->jobs.jobs[i]);
       continue;
     }
-    const tarn__block_room none = {.job = &r->jobs.jobs[i]};
+    const tarn__disk_block_room none = {.job = &r->jobs.jobs[i]};
     end_fills(r, &none, false);
     end_writes(r, &none, false);
   }
   while (r->rooms_used > 0) {
-    tarn__block_room *room = tarn__blocks_wait(r->blocks)->owner;
+    tarn__disk_block_room *room = tarn__blocks_wait(r->blocks)->owner;
     tarn__failure_note(&failure, go_on(r, room));
   }
   return tarn__failure_tell(&failure);

@@ -42,12 +42,12 @@ static size_t held_by(size_t size) {
   return size < UNIT ? UNIT / size : 1;
 }
 
-static uint64_t count_blocks(const tarn__records_shape *shape) {
+static uint64_t count_blocks(const tarn__disk_records_shape *shape) {
   uint64_t held = held_by(shape->size);
   return shape->count / held + (shape->count % held != 0);
 }
 
-static bool shape_blocks(const tarn__records_shape *shape,
+static bool shape_blocks(const tarn__disk_records_shape *shape,
                          tarn__disk_shape *out_blocks) {
   return shape->size != 0 && shape->size <= MOST_RECORD &&
          tarn__disk_shape_of(block_of(shape->size), count_blocks(shape),
@@ -55,7 +55,7 @@ static bool shape_blocks(const tarn__records_shape *shape,
 }
 
 // The pages of a level are as many as the entries above it.
-uint64_t tarn__records_file_size(const tarn__records_shape *shape) {
+uint64_t tarn__records_file_size(const tarn__disk_records_shape *shape) {
   tarn__disk_shape blocks;
   if (!shape_blocks(shape, &blocks)) return 0;
   uint64_t places = 0;
@@ -72,7 +72,7 @@ typedef struct head {
   uint64_t count;
 } head;
 
-void tarn__records_note_write(const tarn__records_shape *shape,
+void tarn__records_note_write(const tarn__disk_records_shape *shape,
                               const void *note,
                               unsigned char out[TARN__ROOT_NOTE]) {
   head h = {.size = shape->size, .count = shape->count};
@@ -83,12 +83,12 @@ void tarn__records_note_write(const tarn__records_shape *shape,
 }
 
 static tarn_status read_shape(const char *path, const void *note,
-                              const tarn__blocks_info *info,
-                              tarn__records_shape *out_shape) {
+                              const tarn__disk_blocks_info *info,
+                              tarn__disk_records_shape *out_shape) {
   head h;
   tarn__disk_shape blocks;
   memcpy(&h, note, sizeof h);
-  *out_shape = (tarn__records_shape){.size = h.size, .count = h.count};
+  *out_shape = (tarn__disk_records_shape){.size = h.size, .count = h.count};
   size_t at = info->newest % TARN__ROOTS * TARN__ROOT_SIZE +
               offsetof(tarn__disk_root, note);
   if (memcmp(h.magic, magic, sizeof h.magic) == 0 &&
@@ -106,7 +106,7 @@ static tarn_status read_shape(const char *path, const void *note,
 // --- making and asking -------------------------------------------------------
 
 tarn_status tarn__records_create(const char *path,
-                                 const tarn__records_shape *shape,
+                                 const tarn__disk_records_shape *shape,
                                  const void *note) {
   unsigned char whole[TARN__ROOT_NOTE];
   tarn__disk_shape blocks;
@@ -119,14 +119,15 @@ tarn_status tarn__records_create(const char *path,
   return tarn__blocks_create(path, (size_t)blocks.block, blocks.count, whole);
 }
 
-tarn_status tarn__records_ask(const char *path, tarn__records_info *out_info) {
-  tarn__blocks_info blocks;
+tarn_status tarn__records_ask(const char *path,
+                              tarn__disk_records_info *out_info) {
+  tarn__disk_blocks_info blocks;
   unsigned char note[TARN__ROOT_NOTE];
-  tarn__records_shape shape;
-  *out_info = (tarn__records_info){0};
+  tarn__disk_records_shape shape;
+  *out_info = (tarn__disk_records_info){0};
   TARN__TRY(tarn__blocks_ask(path, &blocks, note));
   TARN__TRY(read_shape(path, note, &blocks, &shape));
-  *out_info = (tarn__records_info){
+  *out_info = (tarn__disk_records_info){
       .shape = shape, .newest = blocks.newest, .before = blocks.before};
   return TARN_OK;
 }
@@ -144,16 +145,17 @@ typedef struct division {
 
 static size_t turn_bytes(const division *d) {
   return d->window * sizeof(uint32_t) + d->table * sizeof(uint32_t) +
-         d->jobs *
-             (sizeof(tarn__block_job) + MOVES * sizeof(tarn__record_move) +
-              sizeof(tarn__sieve_line));
+         d->jobs * (sizeof(tarn__disk_block_job) +
+                    MOVES * sizeof(tarn__disk_record_move) +
+                    sizeof(tarn__cache_sieve_line));
 }
 
 static size_t within(size_t value, size_t least, size_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
-static division divide(const tarn__records *r, size_t budget, size_t depth) {
+static division divide(const tarn__disk_records *r, size_t budget,
+                       size_t depth) {
   division d = {.table = 2};
   d.rooms = within(budget / BUFFER_PART / r->block, 1, depth);
   d.window = within(budget / WINDOW_PART, FEWEST, MOST);
@@ -162,14 +164,14 @@ static division divide(const tarn__records *r, size_t budget, size_t depth) {
     d.table *= 2;
   d.fixed = sizeof *r + sizeof *r->batch +
             tarn__blocks_memory(r->block, count_blocks(&r->shape)) +
-            d.rooms * (r->block + sizeof(tarn__block_room) +
+            d.rooms * (r->block + sizeof(tarn__disk_block_room) +
                        TARN__BLOCKS_DEPTH_BYTES) +
             turn_bytes(&d);
   return d;
 }
 
 // With a larger budget there are more buffers.
-static size_t least_budget(const tarn__records *r, size_t depth) {
+static size_t least_budget(const tarn__disk_records *r, size_t depth) {
   enum { LINE = 64 };  // bytes of a line besides its record, and more than that
   size_t lines = (r->shape.size + LINE) * TARN__SIEVE_WAYS;
   size_t needed = 0;
@@ -181,8 +183,8 @@ static size_t least_budget(const tarn__records *r, size_t depth) {
 }
 
 // Two lines for each record hold all but a few of them.
-static tarn_status count_lines(tarn__records *r, size_t budget, size_t depth,
-                               const division *d) {
+static tarn_status count_lines(tarn__disk_records *r, size_t budget,
+                               size_t depth, const division *d) {
   enum { WAYS = TARN__SIEVE_WAYS, MOST_LINES = INT32_MAX / 2 };
   size_t wanted = (size_t)tarn__lesser(2 * r->shape.count, MOST_LINES);
   size_t lines = 0;
@@ -197,7 +199,7 @@ static tarn_status count_lines(tarn__records *r, size_t budget, size_t depth,
                     least_budget(r, depth));
 }
 
-static tarn_status make_jobs(tarn__block_jobs *jobs, const division *d) {
+static tarn_status make_jobs(tarn__disk_block_jobs *jobs, const division *d) {
   jobs->most = d->jobs;
   jobs->table_size = d->table;
   jobs->move_most = MOVES * d->jobs;
@@ -209,7 +211,7 @@ static tarn_status make_jobs(tarn__block_jobs *jobs, const division *d) {
              : TARN_E_NOMEM;
 }
 
-static tarn_status make_window(tarn__records *r, const division *d) {
+static tarn_status make_window(tarn__disk_records *r, const division *d) {
   r->window = d->window;
   r->dirty_most = d->jobs;
   r->room_count = d->rooms;
@@ -223,7 +225,7 @@ static tarn_status make_window(tarn__records *r, const division *d) {
              : TARN_E_NOMEM;
 }
 
-static tarn_status map_memory(tarn__records *r) {
+static tarn_status map_memory(tarn__disk_records *r) {
   r->lines = tarn__os_map(r->line_count * r->shape.size);
   r->buffers = tarn__os_map(r->room_count * r->block);
   if (r->lines == NULL || r->buffers == NULL) {
@@ -237,10 +239,10 @@ static tarn_status map_memory(tarn__records *r) {
   return TARN_OK;
 }
 
-static tarn_status make_memory(tarn__records *r, size_t budget, size_t depth,
-                               const division *d) {
+static tarn_status make_memory(tarn__disk_records *r, size_t budget,
+                               size_t depth, const division *d) {
   TARN__TRY(count_lines(r, budget, depth, d));
-  const tarn__sieve_options sieve = {
+  const tarn__cache_sieve_options sieve = {
       .keys = r->shape.count, .lines = r->line_count, .shards = 1};
   r->memory =
       d->fixed + tarn__sieve_bytes(&sieve) + r->line_count * r->shape.size;
@@ -252,10 +254,10 @@ static tarn_status make_memory(tarn__records *r, size_t budget, size_t depth,
 
 // --- opening -----------------------------------------------------------------
 
-static tarn_status open_store(tarn__records *r, const char *path,
+static tarn_status open_store(tarn__disk_records *r, const char *path,
                               uint64_t epoch,
-                              const tarn__records_options *options) {
-  tarn__records_info info;
+                              const tarn__disk_records_options *options) {
+  tarn__disk_records_info info;
   TARN__TRY(tarn__records_ask(path, &info));
   r->shape = info.shape;
   r->block = block_of(r->shape.size);
@@ -263,20 +265,20 @@ static tarn_status open_store(tarn__records *r, const char *path,
   size_t depth = options->depth != 0 ? options->depth : DEPTH;
   division d = divide(r, options->budget, depth);
   TARN__TRY(make_memory(r, options->budget, depth, &d));
-  const tarn__blocks_options blocks = {.depth = d.rooms,
-                                       .threads = options->threads,
-                                       .cached = options->cached,
-                                       .watch = options->watch};
+  const tarn__disk_blocks_options blocks = {.depth = d.rooms,
+                                            .threads = options->threads,
+                                            .cached = options->cached,
+                                            .watch = options->watch};
   TARN__TRY(tarn__blocks_open(path, epoch, &blocks, &r->blocks));
-  tarn__blocks_info opened = tarn__blocks_tell(r->blocks);
+  tarn__disk_blocks_info opened = tarn__blocks_tell(r->blocks);
   return read_shape(path, tarn__blocks_note(r->blocks), &opened, &info.shape);
 }
 
 tarn_status tarn__records_open(const char *path, uint64_t epoch,
-                               const tarn__records_options *options,
-                               tarn__records **out_records) {
+                               const tarn__disk_records_options *options,
+                               tarn__disk_records **out_records) {
   *out_records = NULL;
-  tarn__records *r = tarn__host_alloc(sizeof *r);
+  tarn__disk_records *r = tarn__host_alloc(sizeof *r);
   if (r == NULL) return TARN_E_NOMEM;
   tarn_status status = open_store(r, path, epoch, options);
   if (status == TARN_OK) {
@@ -287,7 +289,7 @@ tarn_status tarn__records_open(const char *path, uint64_t epoch,
   return status;
 }
 
-void tarn__records_close(tarn__records *r) {
+void tarn__records_close(tarn__disk_records *r) {
   if (r == NULL) return;
   tarn__blocks_close(r->blocks);
   tarn__sieve_destroy(r->sieve);
@@ -307,12 +309,12 @@ void tarn__records_close(tarn__records *r) {
 
 // --- what it is --------------------------------------------------------------
 
-tarn__records_info tarn__records_tell(const tarn__records *r) {
-  tarn__blocks_info blocks = tarn__blocks_tell(r->blocks);
-  return (tarn__records_info){
+tarn__disk_records_info tarn__records_tell(const tarn__disk_records *r) {
+  tarn__disk_blocks_info blocks = tarn__blocks_tell(r->blocks);
+  return (tarn__disk_records_info){
       .shape = r->shape, .newest = blocks.newest, .before = blocks.before};
 }
 
-const void *tarn__records_note(const tarn__records *r) {
+const void *tarn__records_note(const tarn__disk_records *r) {
   return (const unsigned char *)tarn__blocks_note(r->blocks) + NOTE_AT;
 }

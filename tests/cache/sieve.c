@@ -16,14 +16,14 @@ static uint64_t random_below(uint64_t bound) {
   return (next_random(&seed) << 31 | next_random(&seed)) % bound;
 }
 
-static tarn__sieve *make(uint64_t keys, size_t lines, size_t shards) {
-  tarn__sieve *sieve = NULL;
-  tarn__sieve_options options = {keys, lines, shards};
+static tarn__cache_sieve *make(uint64_t keys, size_t lines, size_t shards) {
+  tarn__cache_sieve *sieve = NULL;
+  tarn__cache_sieve_options options = {keys, lines, shards};
   assert_ok(tarn__sieve_create(&options, &sieve));
   return sieve;
 }
 
-static void end(tarn__sieve *sieve) {
+static void end(tarn__cache_sieve *sieve) {
   const char *wrong = tarn__sieve_check(sieve);
   ck_assert_msg(wrong == NULL, "%s", wrong);
   tarn__sieve_destroy(sieve);
@@ -32,7 +32,7 @@ static void end(tarn__sieve *sieve) {
 // --- keys ------------------------------------------------------------------
 
 static void try_keys(uint64_t count, uint64_t sets) {
-  tarn__sieve_keys keys;
+  tarn__cache_sieve_keys keys;
   require(tarn__sieve_keys_init(&keys, count, sets));
   for (int i = 0; i < 2000; i++) {
     uint32_t word = 0;
@@ -60,7 +60,7 @@ TEST(no_two_keys_of_a_set_have_one_tag) {
   enum { KEYS = 5000, SETS = 37 };
   static uint32_t words[SETS][KEYS];
   static size_t counts[SETS];
-  tarn__sieve_keys keys;
+  tarn__cache_sieve_keys keys;
   require(tarn__sieve_keys_init(&keys, KEYS, SETS));
   for (uint64_t key = 0; key < KEYS; key++) {
     uint32_t word = 0;
@@ -75,7 +75,7 @@ TEST(no_two_keys_of_a_set_have_one_tag) {
 
 TEST(wrong_options_are_refused) {
   static const struct {
-    tarn__sieve_options options;
+    tarn__cache_sieve_options options;
     tarn_status status;
     const char *says;
   } cases[] = {
@@ -89,7 +89,7 @@ TEST(wrong_options_are_refused) {
       {{UINT64_MAX, 1600, 0}, TARN_E_UNSUPPORTED, "1600 lines"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    tarn__sieve *sieve = (tarn__sieve *)&seed;
+    tarn__cache_sieve *sieve = (tarn__cache_sieve *)&seed;
     assert_fails(tarn__sieve_create(&cases[i].options, &sieve), cases[i].status,
                  cases[i].says);
     ck_assert_ptr_null(sieve);
@@ -100,7 +100,7 @@ TEST(wrong_options_are_refused) {
 // --- memory ----------------------------------------------------------------
 
 static void create_once(void *options) {
-  tarn__sieve *sieve = NULL;
+  tarn__cache_sieve *sieve = NULL;
   tarn_status status = tarn__sieve_create(options, &sieve);
   ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
   ck_assert_int_eq(status == TARN_OK, sieve != NULL);
@@ -108,7 +108,7 @@ static void create_once(void *options) {
 }
 
 TEST(its_memory_is_known_before) {
-  tarn__sieve_options options = {.keys = 100000, .lines = 16000};
+  tarn__cache_sieve_options options = {.keys = 100000, .lines = 16000};
   faults_install();
   faults_peak_reset();
   ck_assert_uint_eq(faults_sweep(create_once, &options), 2);
@@ -122,8 +122,8 @@ TEST(as_many_lines_as_fit) {
   for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
       size_t lines = tarn__sieve_fit(budgets[i], sizes[k], 0);
-      tarn__sieve_options fits = {.keys = 1, .lines = lines};
-      tarn__sieve_options more = {.keys = 1, .lines = lines + 16};
+      tarn__cache_sieve_options fits = {.keys = 1, .lines = lines};
+      tarn__cache_sieve_options more = {.keys = 1, .lines = lines + 16};
       ck_assert_uint_eq(lines % 16, 0);
       ck_assert_uint_le(lines, INT32_MAX);
       ck_assert(lines == 0 ||
@@ -147,9 +147,9 @@ typedef struct plain {
 } plain;
 
 static plain plain_sets[SETS];
-static tarn__sieve_batch batch;
+static tarn__cache_sieve_batch batch;
 
-static plain *plain_of(const tarn__sieve *sieve, uint64_t key) {
+static plain *plain_of(const tarn__cache_sieve *sieve, uint64_t key) {
   uint32_t word = 0;
   return &plain_sets[tarn__sieve_place(&sieve->keys, key, &word)];
 }
@@ -188,7 +188,7 @@ static bool plain_find(plain *p, uint64_t key) {
   return false;
 }
 
-static bool reads(tarn__sieve *sieve, uint64_t key) {
+static bool reads(tarn__cache_sieve *sieve, uint64_t key) {
   batch.count = 1;
   batch.keys[0] = key;
   tarn__sieve_read_end(sieve, tarn__sieve_read(sieve, &batch));
@@ -198,7 +198,7 @@ static bool reads(tarn__sieve *sieve, uint64_t key) {
 }
 
 // Half of the keys that are there are found by a read.
-static bool finds(tarn__sieve *sieve, uint64_t key) {
+static bool finds(tarn__cache_sieve *sieve, uint64_t key) {
   if (random_below(2) == 0 && reads(sieve, key)) return true;
   batch.count = 1;
   batch.keys[0] = key;
@@ -216,7 +216,7 @@ static uint64_t some_key(void) {
 }
 
 TEST(it_replaces_as_a_plain_sieve_does) {
-  tarn__sieve *sieve = make(KEYS, LINES, 2);
+  tarn__cache_sieve *sieve = make(KEYS, LINES, 2);
   uint64_t hits = 0;
   uint64_t steps = EFFORT(400000, 40000);
   for (uint64_t i = 0; i < steps; i++) {
@@ -225,7 +225,7 @@ TEST(it_replaces_as_a_plain_sieve_does) {
     require(plain_find(plain_of(sieve, key), key) == there);
     hits += there;
   }
-  tarn__sieve_tally tally;
+  tarn__cache_sieve_tally tally;
   tarn__sieve_count(sieve, &tally);
   ck_assert(hits > steps / 4 && hits < steps * 3 / 4);
   ck_assert_uint_eq(tally.hits, hits);
@@ -236,7 +236,7 @@ TEST(it_replaces_as_a_plain_sieve_does) {
 }
 
 TEST(what_is_dropped_makes_room_first) {
-  tarn__sieve *sieve = make(KEYS, LINES, 2);
+  tarn__cache_sieve *sieve = make(KEYS, LINES, 2);
   for (int i = 0; i < 20000; i++) {
     uint64_t key = some_key();
     plain *p = plain_of(sieve, key);
@@ -249,7 +249,7 @@ TEST(what_is_dropped_makes_room_first) {
     }
   }
   tarn__sieve_drop_all(sieve);
-  tarn__sieve_tally tally;
+  tarn__cache_sieve_tally tally;
   tarn__sieve_count(sieve, &tally);
   ck_assert_uint_eq(tally.used, 0);
   end(sieve);
@@ -262,11 +262,11 @@ static uint64_t table[KEYS];
 static uint64_t truth[KEYS];
 static uint64_t lines[LINES];
 enum { OPEN = 4 };
-static tarn__sieve_batch open[OPEN];
+static tarn__cache_sieve_batch open[OPEN];
 static bool unfilled[OPEN];  // the TO_FILL of the batch are that still
 
-static void fill(tarn__sieve *sieve, size_t which) {
-  tarn__sieve_batch *b = &open[which];
+static void fill(tarn__cache_sieve *sieve, size_t which) {
+  tarn__cache_sieve_batch *b = &open[which];
   for (size_t i = 0; i < b->count; i++) {
     if (b->found[i] != TARN__SIEVE_TO_FILL) continue;
     lines[b->lines[i]] = table[b->keys[i]];
@@ -275,13 +275,14 @@ static void fill(tarn__sieve *sieve, size_t which) {
   unfilled[which] = false;
 }
 
-static void write_row(tarn__sieve *sieve, uint64_t key, uint32_t line,
+static void write_row(tarn__cache_sieve *sieve, uint64_t key, uint32_t line,
                       bool ok) {
   if (ok) table[key] = lines[line];
   tarn__sieve_written(sieve, line, ok);
 }
 
-static void write_victims(tarn__sieve *sieve, tarn__sieve_batch *b) {
+static void write_victims(tarn__cache_sieve *sieve,
+                          tarn__cache_sieve_batch *b) {
   for (size_t i = 0; i < b->count; i++) {
     uint64_t key = 0;
     if (b->found[i] != TARN__SIEVE_TO_WRITE) continue;
@@ -290,8 +291,8 @@ static void write_victims(tarn__sieve *sieve, tarn__sieve_batch *b) {
   }
 }
 
-static void open_one(tarn__sieve *sieve, size_t which) {
-  tarn__sieve_batch *b = &open[which];
+static void open_one(tarn__cache_sieve *sieve, size_t which) {
+  tarn__cache_sieve_batch *b = &open[which];
   bool looks = random_below(4) == 0;
   size_t sum = 0;
   b->count = 1 + random_below(12);
@@ -308,8 +309,8 @@ static void open_one(tarn__sieve *sieve, size_t which) {
 }
 
 // All that it has found is as it was, or as others have changed it since.
-static void close_one(tarn__sieve *sieve, size_t which) {
-  tarn__sieve_batch *b = &open[which];
+static void close_one(tarn__cache_sieve *sieve, size_t which) {
+  tarn__cache_sieve_batch *b = &open[which];
   bool changes = random_below(3) == 0;
   for (size_t i = 0; i < OPEN; i++)
     if (unfilled[i]) fill(sieve, i);
@@ -325,9 +326,9 @@ static void close_one(tarn__sieve *sieve, size_t which) {
   b->count = 0;
 }
 
-static void flush(tarn__sieve *sieve, bool ok) {
+static void flush(tarn__cache_sieve *sieve, bool ok) {
   enum { SOME = 7 };
-  tarn__sieve_line some[SOME];
+  tarn__cache_sieve_line some[SOME];
   uint64_t from = 0;
   size_t count = 0;
   while ((count = tarn__sieve_take_dirty(sieve, from, some, SOME)) > 0) {
@@ -339,7 +340,7 @@ static void flush(tarn__sieve *sieve, bool ok) {
   }
 }
 
-static void step(tarn__sieve *sieve) {
+static void step(tarn__cache_sieve *sieve) {
   size_t which = random_below(OPEN);
   if (random_below(100) == 0) flush(sieve, random_below(4) != 0);
   if (open[which].count > 0)
@@ -349,8 +350,8 @@ static void step(tarn__sieve *sieve) {
 }
 
 TEST(rows_are_never_lost) {
-  tarn__sieve *sieve = make(KEYS, LINES, 4);
-  tarn__sieve_tally tally;
+  tarn__cache_sieve *sieve = make(KEYS, LINES, 4);
+  tarn__cache_sieve_tally tally;
   for (size_t i = 0; i < KEYS; i++)
     truth[i] = table[i] = next_random(&seed);
   for (int i = 0; i < EFFORT(200000, 20000); i++) {
@@ -372,23 +373,24 @@ TEST(rows_are_never_lost) {
 
 // --- one thing at a time ---------------------------------------------------
 
-static tarn__sieve_found find(tarn__sieve *sieve, tarn__sieve_batch *b,
-                              uint64_t key) {
+static tarn__cache_sieve_found find(tarn__cache_sieve *sieve,
+                                    tarn__cache_sieve_batch *b, uint64_t key) {
   b->count = 1;
   b->keys[0] = key;
   tarn__sieve_find(sieve, b, TARN__SIEVE_MAKE_ROOM);
-  return (tarn__sieve_found)b->found[0];
+  return (tarn__cache_sieve_found)b->found[0];
 }
 
 // |b| holds |key|, which was in no line, and is filled now.
-static void hold(tarn__sieve *sieve, tarn__sieve_batch *b, uint64_t key) {
+static void hold(tarn__cache_sieve *sieve, tarn__cache_sieve_batch *b,
+                 uint64_t key) {
   ck_assert_int_eq(find(sieve, b, key), TARN__SIEVE_TO_FILL);
   tarn__sieve_filled(sieve, b->lines, 1, true);
 }
 
 TEST(a_pinned_line_stays) {
-  static tarn__sieve_batch held[16];
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  static tarn__cache_sieve_batch held[16];
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   for (uint64_t i = 0; i < 16; i++)
     hold(sieve, &held[i], i);
   ck_assert_int_eq(find(sieve, &batch, 100), TARN__SIEVE_ABSENT);
@@ -404,7 +406,7 @@ TEST(a_pinned_line_stays) {
 }
 
 TEST(free_room_takes_no_line_from_a_key) {
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   for (uint64_t i = 0; i < 15; i++) {
     hold(sieve, &batch, i);
     tarn__sieve_leave(sieve, &batch, false);
@@ -421,13 +423,13 @@ TEST(free_room_takes_no_line_from_a_key) {
 }
 
 TEST(a_dirty_line_is_written_before_it_goes) {
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   uint64_t key = 0;
   for (uint64_t i = 0; i < 16; i++) {
     hold(sieve, &batch, i);
     tarn__sieve_leave(sieve, &batch, i < 2);
   }
-  static tarn__sieve_batch other;
+  static tarn__cache_sieve_batch other;
   ck_assert_int_eq(find(sieve, &batch, 100), TARN__SIEVE_TO_WRITE);
   ck_assert(tarn__sieve_key(sieve, batch.lines[0], &key));
   ck_assert_uint_eq(key, 0);
@@ -446,9 +448,9 @@ TEST(a_dirty_line_is_written_before_it_goes) {
 }
 
 TEST(a_line_that_was_dropped_is_written_no_more) {
-  tarn__sieve_line line;
+  tarn__cache_sieve_line line;
   uint64_t key = 0;
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   hold(sieve, &batch, 7);
   tarn__sieve_leave(sieve, &batch, true);
   ck_assert_uint_eq(tarn__sieve_take_dirty(sieve, 8, &line, 1), 0);
@@ -465,7 +467,7 @@ TEST(a_line_that_was_dropped_is_written_no_more) {
 
 TEST(a_dirty_line_is_taken_by_its_key) {
   uint32_t line = 0;
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   hold(sieve, &batch, 7);
   ck_assert(!tarn__sieve_take(sieve, 7, &line));
   ck_assert(!tarn__sieve_take(sieve, 8, &line));
@@ -482,8 +484,8 @@ TEST(a_dirty_line_is_taken_by_its_key) {
 }
 
 TEST(what_is_dropped_while_it_is_filled_is_not_found_later) {
-  static tarn__sieve_batch other;
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  static tarn__cache_sieve_batch other;
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   ck_assert_int_eq(find(sieve, &batch, 7), TARN__SIEVE_TO_FILL);
   ck_assert_int_eq(find(sieve, &other, 7), TARN__SIEVE_AWAITED);
   tarn__sieve_drop(sieve, 7);
@@ -497,9 +499,9 @@ TEST(what_is_dropped_while_it_is_filled_is_not_found_later) {
 }
 
 TEST(a_read_finds_what_is_filled) {
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   ck_assert(!reads(sieve, 7));
-  static tarn__sieve_batch other;
+  static tarn__cache_sieve_batch other;
   ck_assert_int_eq(find(sieve, &other, 7), TARN__SIEVE_TO_FILL);
   ck_assert(!reads(sieve, 7));
   tarn__sieve_filled(sieve, other.lines, 1, true);
@@ -513,8 +515,8 @@ TEST(a_read_finds_what_is_filled) {
 }
 
 TEST(who_awaits_what_is_given_up_is_told) {
-  static tarn__sieve_batch other;
-  tarn__sieve *sieve = make(KEYS, 16, 0);
+  static tarn__cache_sieve_batch other;
+  tarn__cache_sieve *sieve = make(KEYS, 16, 0);
   ck_assert_int_eq(find(sieve, &batch, 7), TARN__SIEVE_TO_FILL);
   ck_assert_int_eq(find(sieve, &other, 7), TARN__SIEVE_AWAITED);
   tarn__sieve_filled(sieve, batch.lines, 1, false);

@@ -39,8 +39,8 @@ static void draw_all(void) {
 }
 
 // The lines that have to be filled.
-static size_t find_some(tarn__sieve *sieve, const uint32_t *rows) {
-  static tarn__sieve_batch batch;
+static size_t find_some(tarn__cache_sieve *sieve, const uint32_t *rows) {
+  static tarn__cache_sieve_batch batch;
   batch.count = BATCH;
   for (size_t i = 0; i < BATCH; i++)
     batch.keys[i] = rows[i];
@@ -55,9 +55,9 @@ static size_t find_some(tarn__sieve *sieve, const uint32_t *rows) {
 
 // All count from the middle of the draws on.
 static double misses_of_sieve(size_t lines) {
-  tarn__sieve *sieve = NULL;
+  tarn__cache_sieve *sieve = NULL;
   size_t misses = 0;
-  tarn__sieve_options options = {.keys = ROWS, .lines = lines / 16 * 16};
+  tarn__cache_sieve_options options = {.keys = ROWS, .lines = lines / 16 * 16};
   assert_ok(tarn__sieve_create(&options, &sieve));
   for (size_t i = 0; i < DRAWS; i += BATCH) {
     size_t filled = find_some(sieve, &draws[i]);

@@ -15,14 +15,14 @@ enum { KEYS = 300, LINES = 64, THREADS = 4, MOST = 12 };
 static _Atomic uint64_t table[KEYS];
 static _Atomic uint64_t lines[LINES];
 static atomic_int moving[KEYS];  // reads and writes of the table's row
-static tarn__sieve *sieve;
+static tarn__cache_sieve *sieve;
 static atomic_uint_fast64_t reads;
 
 typedef struct worker {
   size_t number;
   uint64_t seed;
   uint64_t versions[KEYS];
-  tarn__sieve_batch batch;
+  tarn__cache_sieve_batch batch;
 } worker;
 
 static worker workers[THREADS];
@@ -53,7 +53,7 @@ static void read_line(worker *w, uint64_t key, uint32_t line) {
 }
 
 static void move_all(worker *w) {
-  tarn__sieve_batch *b = &w->batch;
+  tarn__cache_sieve_batch *b = &w->batch;
   for (size_t i = 0; i < b->count; i++) {
     uint64_t key = 0;
     if (b->found[i] == TARN__SIEVE_TO_FILL) {
@@ -76,7 +76,7 @@ static void use(worker *w, uint64_t key, uint32_t line, bool changes) {
 // Keys that another thread changes must not become dirty by this one's leave,
 // which does no harm, and shows that a row is written as it is.
 static void use_all(worker *w) {
-  tarn__sieve_batch *b = &w->batch;
+  tarn__cache_sieve_batch *b = &w->batch;
   bool changes = next_random(&w->seed) % 2 == 0;
   uint64_t absent = UINT64_MAX;
   for (size_t i = 0; i < b->count; i++) {
@@ -93,7 +93,7 @@ static void use_all(worker *w) {
 
 // What is read keeps its row until the end of the read, whoever needs room.
 static void read_all(worker *w) {
-  tarn__sieve_batch *b = &w->batch;
+  tarn__cache_sieve_batch *b = &w->batch;
   unsigned reading = tarn__sieve_read(sieve, b);
   for (size_t i = 0; i < b->count; i++)
     if (b->lines[i] != UINT32_MAX) use(w, b->keys[i], b->lines[i], false);
@@ -117,7 +117,7 @@ static void *work(void *element) {
 
 static void flush(void) {
   enum { SOME = 5 };
-  tarn__sieve_line some[SOME];
+  tarn__cache_sieve_line some[SOME];
   uint64_t from = 0;
   size_t count = 0;
   while ((count = tarn__sieve_take_dirty(sieve, from, some, SOME)) > 0) {
@@ -136,7 +136,8 @@ static void *flush_often(void *unused) {
 }
 
 static void create(size_t count) {
-  tarn__sieve_options options = {.keys = KEYS, .lines = count, .shards = 2};
+  tarn__cache_sieve_options options = {
+      .keys = KEYS, .lines = count, .shards = 2};
   assert_ok(tarn__sieve_create(&options, &sieve));
 }
 
@@ -147,7 +148,7 @@ static void end(void) {
 }
 
 TEST(threads_share_rows_and_lose_none) {
-  tarn__sieve_tally tally;
+  tarn__cache_sieve_tally tally;
   create(LINES);
   for (uint64_t i = 0; i < KEYS; i++)
     atomic_store(&table[i], i);
@@ -170,12 +171,12 @@ TEST(threads_share_rows_and_lose_none) {
 
 // --- waiting ---------------------------------------------------------------
 
-static tarn__sieve_batch first;
-static tarn__sieve_batch second;
+static tarn__cache_sieve_batch first;
+static tarn__cache_sieve_batch second;
 static atomic_int began;
 static bool told;
 
-static void find(tarn__sieve_batch *b, uint64_t key) {
+static void find(tarn__cache_sieve_batch *b, uint64_t key) {
   b->count = 1;
   b->keys[0] = key;
   tarn__sieve_find(sieve, b, TARN__SIEVE_MAKE_ROOM);

@@ -39,22 +39,22 @@ static void fill(uint64_t block, uint64_t version) {
   }
 }
 
-static void put(tarn__blocks *b, uint64_t block, uint64_t version) {
-  tarn__block_request request = {.block = block, .data = bytes};
+static void put(tarn__disk_blocks *b, uint64_t block, uint64_t version) {
+  tarn__disk_block_request request = {.block = block, .data = bytes};
   fill(block, version);
   tarn__blocks_write(b, &request);
   ck_assert_ptr_eq(tarn__blocks_wait(b), &request);
   assert_ok(tarn__blocks_check(b, &request));
 }
 
-static tarn_status get(tarn__blocks *b, uint64_t block) {
-  tarn__block_request request = {.block = block, .data = bytes};
+static tarn_status get(tarn__disk_blocks *b, uint64_t block) {
+  tarn__disk_block_request request = {.block = block, .data = bytes};
   tarn__blocks_read(b, &request);
   ck_assert_ptr_eq(tarn__blocks_wait(b), &request);
   return tarn__blocks_check(b, &request);
 }
 
-static void see(tarn__blocks *b, uint64_t block, uint64_t version) {
+static void see(tarn__disk_blocks *b, uint64_t block, uint64_t version) {
   static unsigned char read[BLOCK];
   assert_ok(get(b, block));
   memcpy(read, bytes, BLOCK);
@@ -66,8 +66,8 @@ static void make(void) {
   assert_ok(tarn__blocks_create(file(), BLOCK, COUNT, NULL));
 }
 
-static tarn__blocks *open_at(uint64_t epoch) {
-  tarn__blocks *b = NULL;
+static tarn__disk_blocks *open_at(uint64_t epoch) {
+  tarn__disk_blocks *b = NULL;
   assert_ok(tarn__blocks_open(file(), epoch, NULL, &b));
   return b;
 }
@@ -75,7 +75,7 @@ static tarn__blocks *open_at(uint64_t epoch) {
 // Epochs 2 and 3 of a file, in which block |i| has version 2 or 3.
 static void make_two(void) {
   make();
-  tarn__blocks *b = open_at(0);
+  tarn__disk_blocks *b = open_at(0);
   for (uint64_t version = 2; version <= 3; version++) {
     for (uint64_t i = 0; i < COUNT; i += 100)
       put(b, i, version);
@@ -86,7 +86,7 @@ static void make_two(void) {
 
 static void must_not_open(uint64_t epoch, tarn_status status,
                           const char *text) {
-  tarn__blocks *b = NULL;
+  tarn__disk_blocks *b = NULL;
   assert_fails(tarn__blocks_open(file(), epoch, NULL, &b), status, text);
   ck_assert_ptr_null(b);
 }
@@ -96,8 +96,8 @@ static void must_not_open(uint64_t epoch, tarn_status status,
 TEST(a_new_file_is_zeros_and_epoch_1) {
   snprintf((char *)note, sizeof note, "what it is");
   assert_ok(tarn__blocks_create(file(), BLOCK, COUNT, note));
-  tarn__blocks *b = open_at(0);
-  tarn__blocks_info info = tarn__blocks_tell(b);
+  tarn__disk_blocks *b = open_at(0);
+  tarn__disk_blocks_info info = tarn__blocks_tell(b);
   ck_assert_uint_eq(info.block, BLOCK);
   ck_assert_uint_eq(info.count, COUNT);
   ck_assert_uint_eq(info.newest, 1);
@@ -111,7 +111,7 @@ TEST(a_new_file_is_zeros_and_epoch_1) {
 
 TEST(what_was_not_flushed_is_lost) {
   make_two();
-  tarn__blocks *b = open_at(0);
+  tarn__disk_blocks *b = open_at(0);
   put(b, 0, 9);
   put(b, 1, 9);
   see(b, 0, 9);
@@ -124,7 +124,7 @@ TEST(what_was_not_flushed_is_lost) {
 
 TEST(an_older_epoch_ends_the_newer_one) {
   make_two();
-  tarn__blocks *b = open_at(2);
+  tarn__disk_blocks *b = open_at(2);
   ck_assert_uint_eq(tarn__blocks_tell(b).newest, 2);
   ck_assert_uint_eq(tarn__blocks_tell(b).before, 0);
   see(b, 100, 2);
@@ -142,7 +142,7 @@ TEST(an_older_epoch_ends_the_newer_one) {
 
 TEST(a_file_is_open_once) {
   make();
-  tarn__blocks *b = open_at(0);
+  tarn__disk_blocks *b = open_at(0);
   must_not_open(0, TARN_E_STATE, "open already");
   tarn__blocks_close(b);
   tarn__blocks_close(open_at(0));
@@ -153,7 +153,7 @@ TEST(a_file_is_no_larger_than_three_epochs) {
   // What it grew in advance is an eighth and a quarter MiB at most.
   enum { FEW = 50, MOST = (3 * FEW + 1) * 9 / 8 + 65 };
   assert_ok(tarn__blocks_create(file(), BLOCK, FEW, NULL));
-  tarn__blocks *b = open_at(0);
+  tarn__disk_blocks *b = open_at(0);
   for (uint64_t epoch = 2; epoch < 30; epoch++) {
     for (uint64_t i = 0; i < FEW; i++) {
       put(b, i, epoch);
@@ -168,14 +168,14 @@ TEST(a_file_is_no_larger_than_three_epochs) {
 TEST(a_file_on_a_disk_is_read_past_the_page_cache) {
   folder_make(1);
   make();
-  tarn__blocks *b = open_at(0);
+  tarn__disk_blocks *b = open_at(0);
   put(b, 7, 7);
   assert_ok(tarn__blocks_flush(b, no_note));
   see(b, 7, 7);
   if (!tarn__blocks_is_direct(b))
     note_skipped("O_DIRECT", "the file system of /tmp has none");
   tarn__blocks_close(b);
-  const tarn__blocks_options options = {.cached = true, .threads = true};
+  const tarn__disk_blocks_options options = {.cached = true, .threads = true};
   assert_ok(tarn__blocks_open(file(), 0, &options, &b));
   ck_assert(!tarn__blocks_is_direct(b));
   ck_assert_str_eq(tarn__blocks_method(b), "threads");
@@ -202,7 +202,7 @@ TEST(no_file_of_another_shape_is_made) {
 }
 
 TEST(what_is_no_such_file_is_named) {
-  tarn__blocks_info info;
+  tarn__disk_blocks_info info;
   must_not_open(0, TARN_E_IO, "cannot open it: No such file");
   assert_fails(tarn__blocks_ask(file(), &info, note), TARN_E_IO,
                "No such file");
@@ -222,7 +222,7 @@ TEST(what_is_no_such_file_is_named) {
 TEST(a_damaged_root_is_as_good_as_none) {
   make_two();
   for (size_t at = 0; at < HEAD; at += 7) {
-    tarn__blocks_info info;
+    tarn__disk_blocks_info info;
     folder_flip(file(), at, 1);
     tarn_status status = tarn__blocks_ask(file(), &info, note);
     require(status == TARN_OK);
@@ -243,7 +243,7 @@ TEST(damage_to_any_place_is_found_or_not_in_the_way) {
   for (uint64_t at = HEAD + 99; at < folder_size(file()); at += BLOCK) {
     folder_copy(file(), folder_path(1, "whole"));
     folder_flip(file(), at, 16);
-    tarn__blocks *b = NULL;
+    tarn__disk_blocks *b = NULL;
     tarn_status status = tarn__blocks_open(file(), 0, NULL, &b);
     if (status != TARN_OK) {
       assert_status(status, TARN_E_CORRUPT);
@@ -273,7 +273,7 @@ TEST(damage_to_any_place_is_found_or_not_in_the_way) {
 // The newest one opens, and its flush makes a new one beside it.
 TEST(a_damaged_epoch_before_is_not_kept) {
   make_two();
-  tarn__blocks *b = NULL;
+  tarn__disk_blocks *b = NULL;
   bool found = false;
   for (uint64_t at = HEAD; !found && at < folder_size(file()); at += BLOCK) {
     folder_copy(file(), folder_path(1, "whole"));
@@ -306,15 +306,15 @@ TEST(a_file_that_was_cut_is_told_as_that) {
 
 TEST(a_flush_whose_sync_failed_must_be_opened_again) {
   make_two();
-  const tarn__blocks_options options = {.watch = &crash_watch};
-  tarn__blocks *b = NULL;
+  const tarn__disk_blocks_options options = {.watch = &crash_watch};
+  tarn__disk_blocks *b = NULL;
   assert_ok(tarn__blocks_open(file(), 0, &options, &b));
   crash_record(file(), NULL);
   put(b, 0, 5);
   crash_fail(3, EIO, false);  // two pages of a map come before it
   assert_fails(tarn__blocks_flush(b, no_note), TARN_E_IO, "epoch 3 or 4");
   assert_fails(tarn__blocks_flush(b, no_note), TARN_E_IO, "opened again");
-  tarn__block_request request = {.block = 1, .data = bytes};
+  tarn__disk_block_request request = {.block = 1, .data = bytes};
   tarn__blocks_write(b, &request);
   ck_assert_ptr_eq(tarn__blocks_wait(b), &request);
   assert_fails(tarn__blocks_check(b, &request), TARN_E_IO, "opened again");
@@ -327,8 +327,8 @@ TEST(a_flush_whose_sync_failed_must_be_opened_again) {
 
 static void scenario(void *context) {
   (void)context;
-  tarn__blocks *b = NULL;
-  tarn__blocks_info info;
+  tarn__disk_blocks *b = NULL;
+  tarn__disk_blocks_info info;
   tarn_status status = tarn__blocks_create(file(), BLOCK, COUNT, NULL);
   require(status == TARN_OK || status == TARN_E_NOMEM);
   if (status != TARN_OK) return;

@@ -39,10 +39,10 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static struct {
   const shape *s;
-  tarn__blocks_options options;
+  tarn__disk_blocks_options options;
   const char *path;
   const char *lost;  // a file as a crash left it
-  tarn__blocks *blocks;
+  tarn__disk_blocks *blocks;
   uint32_t now[USED];  // versions; 0: zeros
   uint32_t epochs[EPOCHS][USED];
   uint64_t epoch;   // the newest whose flush has returned
@@ -97,15 +97,16 @@ static void note_of(uint64_t epoch, unsigned char note[TARN__ROOT_NOTE]) {
 
 // --- what a file has ---------------------------------------------------------
 
-static tarn_status try_to_read(tarn__blocks *blocks, size_t used,
+static tarn_status try_to_read(tarn__disk_blocks *blocks, size_t used,
                                unsigned char *bytes) {
-  tarn__block_request request = {.block = number_of(used), .data = bytes};
+  tarn__disk_block_request request = {.block = number_of(used), .data = bytes};
   tarn__blocks_read(blocks, &request);
   require(tarn__blocks_wait(blocks) == &request);
   return tarn__blocks_check(blocks, &request);
 }
 
-static void read_used(tarn__blocks *blocks, size_t used, unsigned char *bytes) {
+static void read_used(tarn__disk_blocks *blocks, size_t used,
+                      unsigned char *bytes) {
   tarn_status status = try_to_read(blocks, used, bytes);
   if (status != TARN_OK) ck_abort_msg("%s", tarn_last_error());
 }
@@ -115,12 +116,12 @@ static uint64_t see_epoch(const char *path, uint64_t epoch) {
   static unsigned char bytes[12288 + 4096];
   unsigned char *at = bytes + (-(uintptr_t)bytes & 4095);
   unsigned char note[TARN__ROOT_NOTE];
-  const tarn__blocks_options options = {
+  const tarn__disk_blocks_options options = {
       .depth = 4, .threads = true, .cached = true};
-  tarn__blocks *blocks = NULL;
+  tarn__disk_blocks *blocks = NULL;
   tarn_status status = tarn__blocks_open(path, epoch, &options, &blocks);
   if (status != TARN_OK) ck_abort_msg("%s", tarn_last_error());
-  tarn__blocks_info info = tarn__blocks_tell(blocks);
+  tarn__disk_blocks_info info = tarn__blocks_tell(blocks);
   require(epoch == 0 || info.newest == epoch);
   require(info.newest + EPOCHS > m.epoch + 1 && info.newest <= m.epoch + 1);
   const uint32_t *versions = m.epochs[info.newest % EPOCHS];
@@ -139,7 +140,7 @@ static uint64_t see_epoch(const char *path, uint64_t epoch) {
 
 // What a crash has left is whole. Returns its newest epoch.
 static uint64_t see_lost(const char *path) {
-  tarn__blocks_info info;
+  tarn__disk_blocks_info info;
   unsigned char note[TARN__ROOT_NOTE];
   unsigned char wanted[TARN__ROOT_NOTE];
   assert_status(tarn__blocks_ask(path, &info, note), TARN_OK);
@@ -168,13 +169,13 @@ static void open_it(uint64_t epoch) {
 }
 
 static void wait_all(void) {
-  tarn__block_request *request = NULL;
+  tarn__disk_block_request *request = NULL;
   while ((request = tarn__blocks_wait(m.blocks)) != NULL)
     require(tarn__blocks_check(m.blocks, request) == TARN_OK);
 }
 
 static void write_some(void) {
-  tarn__block_request requests[UNDER_WAY];
+  tarn__disk_block_request requests[UNDER_WAY];
   size_t count = 1 + draw(UNDER_WAY);
   size_t first = draw(used_blocks());
   for (size_t i = 0; i < count; i++) {
@@ -183,7 +184,7 @@ static void write_some(void) {
     m.now[used] = ++m.version;
     fill(bytes, used, m.now[used]);
     requests[i] =
-        (tarn__block_request){.block = number_of(used), .data = bytes};
+        (tarn__disk_block_request){.block = number_of(used), .data = bytes};
     tarn__blocks_write(m.blocks, &requests[i]);
   }
   wait_all();
@@ -259,7 +260,7 @@ static void begin(size_t i, unsigned chance) {
   folder_make(0);
   memset(&m, 0, sizeof m);
   m.s = &shapes[i / 2 % SHAPES];
-  m.options = (tarn__blocks_options){
+  m.options = (tarn__disk_blocks_options){
       .depth = DEPTH, .threads = i % 2 == 1, .watch = &crash_watch};
   m.path = folder_path(0, "blocks");
   m.lost = folder_path(1, "lost");
@@ -325,13 +326,14 @@ TEST_LOOP(after_each_step_a_crash_leaves_a_flushed_epoch, 2 * SHAPES) {
 
 // Those that fail keep their version.
 static bool try_to_write(void) {
-  tarn__block_request requests[UNDER_WAY];
-  tarn__block_request *request = NULL;
+  tarn__disk_block_request requests[UNDER_WAY];
+  tarn__disk_block_request *request = NULL;
   bool all = true;
   for (size_t i = 0; i < UNDER_WAY; i++) {
     unsigned char *bytes = m.bytes + i * m.s->block;
     fill(bytes, i, m.version + (uint32_t)i + 1);
-    requests[i] = (tarn__block_request){.block = number_of(i), .data = bytes};
+    requests[i] =
+        (tarn__disk_block_request){.block = number_of(i), .data = bytes};
     tarn__blocks_write(m.blocks, &requests[i]);
   }
   while ((request = tarn__blocks_wait(m.blocks)) != NULL) {
@@ -417,19 +419,19 @@ static uint32_t version_at(uint64_t epoch, size_t used) {
 
 static void write_for_ever(shared *s, bool threads) {
   unsigned char note[TARN__ROOT_NOTE];
-  m.options = (tarn__blocks_options){.depth = DEPTH, .threads = threads};
+  m.options = (tarn__disk_blocks_options){.depth = DEPTH, .threads = threads};
   MUST(tarn__blocks_open(m.path, 0, &m.options, &m.blocks) == TARN_OK);
   for (uint64_t epoch = tarn__blocks_tell(m.blocks).newest + 1;; epoch++) {
     for (size_t first = 0; first < used_blocks(); first += UNDER_WAY) {
-      tarn__block_request requests[UNDER_WAY];
+      tarn__disk_block_request requests[UNDER_WAY];
       for (size_t i = 0; i < UNDER_WAY && first + i < used_blocks(); i++) {
         unsigned char *bytes = m.bytes + i * m.s->block;
         fill(bytes, first + i, version_at(epoch, first + i));
-        requests[i] =
-            (tarn__block_request){.block = number_of(first + i), .data = bytes};
+        requests[i] = (tarn__disk_block_request){.block = number_of(first + i),
+                                                 .data = bytes};
         tarn__blocks_write(m.blocks, &requests[i]);
       }
-      tarn__block_request *request = NULL;
+      tarn__disk_block_request *request = NULL;
       while ((request = tarn__blocks_wait(m.blocks)) != NULL)
         MUST(tarn__blocks_check(m.blocks, request) == TARN_OK);
     }

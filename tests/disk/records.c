@@ -27,43 +27,43 @@ static void set_up(void) {
 FIXTURE(set_up, NULL);
 
 static void make(size_t size, uint64_t count) {
-  const tarn__records_shape shape = {size, count};
+  const tarn__disk_records_shape shape = {size, count};
   assert_ok(tarn__records_create(file(), &shape, NULL));
 }
 
-static tarn__records *open_with(tarn__records_options options) {
-  tarn__records *r = NULL;
+static tarn__disk_records *open_with(tarn__disk_records_options options) {
+  tarn__disk_records *r = NULL;
   assert_ok(tarn__records_open(file(), 0, &options, &r));
   return r;
 }
 
-static tarn__records *open_in(size_t budget) {
-  return open_with((tarn__records_options){.budget = budget});
+static tarn__disk_records *open_in(size_t budget) {
+  return open_with((tarn__disk_records_options){.budget = budget});
 }
 
-static tarn__records_tally tally_of(const tarn__records *r) {
-  tarn__records_tally tally;
+static tarn__disk_records_tally tally_of(const tarn__disk_records *r) {
+  tarn__disk_records_tally tally;
   tarn__records_count(r, &tally);
   return tally;
 }
 
-static void *pin_one(tarn__records *r, uint64_t number) {
+static void *pin_one(tarn__disk_records *r, uint64_t number) {
   void *record = NULL;
   assert_ok(tarn__records_pin(r, &number, 1, &record));
   return record;
 }
 
-static void unpin_one(tarn__records *r, void *record, bool dirty) {
+static void unpin_one(tarn__disk_records *r, void *record, bool dirty) {
   tarn__records_unpin(r, &record, 1, dirty);
 }
 
-static void put(tarn__records *r, uint64_t number, int byte, size_t size) {
+static void put(tarn__disk_records *r, uint64_t number, int byte, size_t size) {
   void *record = pin_one(r, number);
   memset(record, byte, size);
   unpin_one(r, record, true);
 }
 
-static void see(tarn__records *r, uint64_t number, int byte, size_t size) {
+static void see(tarn__disk_records *r, uint64_t number, int byte, size_t size) {
   const unsigned char *record = pin_one(r, number);
   for (size_t i = 0; i < size; i++)
     require(record[i] == byte);
@@ -81,7 +81,7 @@ TEST(records_of_any_size_come_back) {
     size_t size = sizes[k];
     size_t count = size > MIB ? 3 : COUNT;
     make(size, count);
-    tarn__records *r = open_in(MIB + 20 * size + (size_t)2 * 4096);
+    tarn__disk_records *r = open_in(MIB + 20 * size + (size_t)2 * 4096);
     for (uint64_t i = 0; i < count; i++)
       put(r, i, (int)(i + 1), size);
     assert_ok(tarn__records_flush(r, NULL));
@@ -91,22 +91,23 @@ TEST(records_of_any_size_come_back) {
       see(r, i, (int)(i + 1), size);
     ck_assert_uint_le(
         folder_size(file()),
-        3 * tarn__records_file_size(&(tarn__records_shape){size, count}) + MIB);
+        3 * tarn__records_file_size(&(tarn__disk_records_shape){size, count}) +
+            MIB);
     tarn__records_close(r);
   }
 }
 
 TEST(what_they_are_is_in_the_file) {
   unsigned char note[TARN__RECORDS_NOTE] = "at first";
-  tarn__records_info info;
-  const tarn__records_shape shape = {300, 12345};
+  tarn__disk_records_info info;
+  const tarn__disk_records_shape shape = {300, 12345};
   assert_ok(tarn__records_create(file(), &shape, note));
   assert_ok(tarn__records_ask(file(), &info));
   ck_assert_uint_eq(info.shape.size, 300);
   ck_assert_uint_eq(info.shape.count, 12345);
   ck_assert_uint_eq(info.newest, 1);
   ck_assert_uint_eq(info.before, 0);
-  tarn__records *r = open_in(MIB);
+  tarn__disk_records *r = open_in(MIB);
   ck_assert_mem_eq(tarn__records_note(r), note, sizeof note);
   snprintf((char *)note, sizeof note, "and then");
   assert_ok(tarn__records_flush(r, note));
@@ -117,8 +118,8 @@ TEST(what_they_are_is_in_the_file) {
 }
 
 TEST(an_older_epoch_is_opened_by_its_number) {
-  tarn__records *r = NULL;
-  const tarn__records_options options = {.budget = MIB};
+  tarn__disk_records *r = NULL;
+  const tarn__disk_records_options options = {.budget = MIB};
   make(256, 1000);
   r = open_in(MIB);
   for (int i = 2; i < 5; i++) {
@@ -139,7 +140,7 @@ TEST(records_of_a_block_are_read_once) {
   uint64_t numbers[64];
   void *pointers[64];
   make(256, 1000);
-  tarn__records *r = open_in(MIB);
+  tarn__disk_records *r = open_in(MIB);
   for (uint64_t i = 0; i < 1000; i++)
     put(r, i, (int)(i & 0xff), 256);
   assert_ok(tarn__records_flush(r, NULL));
@@ -153,7 +154,7 @@ TEST(records_of_a_block_are_read_once) {
     require(*(unsigned char *)pointers[i] == (numbers[i] & 0xff));
     require(pointers[i] == pointers[i & 31]);
   }
-  tarn__records_tally tally = tally_of(r);
+  tarn__disk_records_tally tally = tally_of(r);
   ck_assert_uint_eq(tally.asked, 64);
   ck_assert_uint_eq(tally.blocks_read, 2);
   ck_assert_uint_eq(tally.bytes_read, 8192);
@@ -171,11 +172,11 @@ TEST(records_of_a_block_are_read_once) {
 TEST(what_changes_in_a_block_is_written_together) {
   enum { ALL = 128 * 50 };
   make(32, ALL);
-  tarn__records *r = open_in(250000);
+  tarn__disk_records *r = open_in(250000);
   for (uint64_t block = 0; block < 50; block++)
     for (uint64_t i = 0; i < 100; i++)
       put(r, block * 128 + i, (int)(block + i + 1), 32);
-  tarn__records_tally tally = tally_of(r);
+  tarn__disk_records_tally tally = tally_of(r);
   ck_assert_uint_lt(tally.lines, ALL);
   assert_ok(tarn__records_flush(r, NULL));
   tally = tally_of(r);
@@ -192,7 +193,7 @@ TEST(too_many_pins_are_refused_and_undone) {
   static uint64_t numbers[COUNT];
   static void *pointers[COUNT];
   make(256, COUNT);
-  tarn__records *r = open_in(MIB / 4);
+  tarn__disk_records *r = open_in(MIB / 4);
   size_t lines = tally_of(r).lines;
   ck_assert_uint_lt(lines, COUNT);
   put(r, 77, 7, 256);
@@ -213,7 +214,7 @@ TEST(a_number_beyond_the_last_is_named) {
   uint64_t numbers[] = {1, 2, 100};
   void *pointers[3];
   make(256, 100);
-  tarn__records *r = open_in(MIB);
+  tarn__disk_records *r = open_in(MIB);
   assert_fails(tarn__records_pin(r, numbers, 3, pointers), TARN_E_INVALID,
                "number 100 at position 2");
   ck_assert_uint_eq(tally_of(r).used, 0);
@@ -228,8 +229,8 @@ TEST(a_budget_is_divided_and_kept) {
   for (size_t k = 0; k < 4; k++) {
     for (size_t budget = 4 * MIB; budget <= 64 * MIB; budget *= 4) {
       make(sizes[k], 8 * budget / sizes[k]);
-      tarn__records *r = open_in(budget);
-      tarn__records_tally tally = tally_of(r);
+      tarn__disk_records *r = open_in(budget);
+      tarn__disk_records_tally tally = tally_of(r);
       ck_assert_uint_le(tally.memory, budget);
       ck_assert_uint_ge(tally.memory, budget - 17 * (sizes[k] + 64));
       ck_assert_uint_ge(tally.lines * sizes[k],
@@ -241,18 +242,19 @@ TEST(a_budget_is_divided_and_kept) {
 
 TEST(a_small_table_takes_less_than_its_budget) {
   make(256, 100);
-  tarn__records *r = open_in(64 * MIB);
+  tarn__disk_records *r = open_in(64 * MIB);
   ck_assert_uint_eq(tally_of(r).lines, 208);
   ck_assert_uint_lt(tally_of(r).memory, 3 * MIB);
   tarn__records_close(r);
 }
 
 TEST(a_budget_that_is_too_small_is_told_what_is_needed) {
-  tarn__records *r = NULL;
+  tarn__disk_records *r = NULL;
   make(256, 100000);
-  assert_fails(tarn__records_open(file(), 0,
-                                  &(tarn__records_options){.budget = 1000}, &r),
-               TARN_E_INVALID, "need ");
+  assert_fails(
+      tarn__records_open(file(), 0,
+                         &(tarn__disk_records_options){.budget = 1000}, &r),
+      TARN_E_INVALID, "need ");
   size_t needed = strtoul(strstr(tarn_last_error(), "need ") + 5, NULL, 10);
   ck_assert_uint_gt(needed, 70000);
   r = open_in(needed);
@@ -264,7 +266,7 @@ TEST(a_budget_that_is_too_small_is_told_what_is_needed) {
 // --- refusals and failures ---------------------------------------------------
 
 TEST(no_store_of_another_shape_is_made) {
-  static const tarn__records_shape shapes[] = {
+  static const tarn__disk_records_shape shapes[] = {
       {0, 1}, {1, 0}, {64 * MIB + 1, 1}, {4096, UINT64_C(1) << 31}};
   for (size_t i = 0; i < 4; i++) {
     assert_fails(tarn__records_create(file(), &shapes[i], NULL), TARN_E_INVALID,
@@ -274,9 +276,9 @@ TEST(no_store_of_another_shape_is_made) {
 }
 
 TEST(other_files_of_blocks_are_no_stores) {
-  tarn__records_info info;
-  tarn__records *r = NULL;
-  const tarn__records_options options = {.budget = MIB};
+  tarn__disk_records_info info;
+  tarn__disk_records *r = NULL;
+  const tarn__disk_records_options options = {.budget = MIB};
   assert_ok(tarn__blocks_create(file(), 4096, 100, NULL));
   assert_fails(tarn__records_ask(file(), &info), TARN_E_CORRUPT, "no records");
   assert_fails(tarn__records_open(file(), 0, &options, &r), TARN_E_CORRUPT,
@@ -288,7 +290,7 @@ TEST(a_damaged_block_is_told_and_the_rest_stays) {
   void *record = NULL;
   uint64_t number = 20;
   make(256, 64);
-  tarn__records *r = open_in(MIB);
+  tarn__disk_records *r = open_in(MIB);
   for (uint64_t i = 0; i < 64; i++)
     put(r, i, 1, 256);
   assert_ok(tarn__records_flush(r, NULL));
@@ -304,8 +306,8 @@ TEST(a_damaged_block_is_told_and_the_rest_stays) {
 
 TEST(what_gives_way_is_kept_when_it_cannot_be_written) {
   make(256, 4000);
-  tarn__records *r = open_with(
-      (tarn__records_options){.budget = MIB / 4, .watch = &crash_watch});
+  tarn__disk_records *r = open_with(
+      (tarn__disk_records_options){.budget = MIB / 4, .watch = &crash_watch});
   crash_record(file(), NULL);
   uint64_t number = 0;
   while (number < tally_of(r).lines)
@@ -329,13 +331,14 @@ TEST(what_gives_way_is_kept_when_it_cannot_be_written) {
 
 static void scenario(void *context) {
   (void)context;
-  const tarn__records_shape shape = {256, 5000};
-  tarn__records *r = NULL;
-  tarn__records_info info;
+  const tarn__disk_records_shape shape = {256, 5000};
+  tarn__disk_records *r = NULL;
+  tarn__disk_records_info info;
   tarn_status status = tarn__records_create(file(), &shape, NULL);
   if (status == TARN_OK) status = tarn__records_ask(file(), &info);
   if (status == TARN_OK) {
-    const tarn__records_options options = {.budget = MIB / 2, .threads = true};
+    const tarn__disk_records_options options = {.budget = MIB / 2,
+                                                .threads = true};
     status = tarn__records_open(file(), 0, &options, &r);
     require((status == TARN_OK) == (r != NULL));
   }

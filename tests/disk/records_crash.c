@@ -39,10 +39,10 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static struct {
   const kind *k;
-  tarn__records_options options;
+  tarn__disk_records_options options;
   const char *path;
   const char *lost;
-  tarn__records *records;
+  tarn__disk_records *records;
   uint32_t now[MOST];  // versions; 0: zeros
   uint32_t epochs[EPOCHS][MOST];
   uint64_t epoch;  // the newest whose flush has returned
@@ -84,7 +84,7 @@ static void note_of(uint64_t epoch, unsigned char note[TARN__RECORDS_NOTE]) {
 
 // --- what a file has ---------------------------------------------------------
 
-static void see_all(tarn__records *records, const uint32_t *versions) {
+static void see_all(tarn__disk_records *records, const uint32_t *versions) {
   uint64_t numbers[16];
   void *pointers[16];
   for (uint64_t first = 0; first < m.k->count; first += 16) {
@@ -101,15 +101,15 @@ static void see_all(tarn__records *records, const uint32_t *versions) {
 
 // All of the file at |path| as of |epoch|; 0: the newest. Returns which it is.
 static uint64_t see_epoch(const char *path, uint64_t epoch) {
-  const tarn__records_options options = {.budget = m.k->budget,
-                                         .depth = 1 + draw(8),
-                                         .threads = true,
-                                         .cached = true};
+  const tarn__disk_records_options options = {.budget = m.k->budget,
+                                              .depth = 1 + draw(8),
+                                              .threads = true,
+                                              .cached = true};
   unsigned char note[TARN__RECORDS_NOTE];
-  tarn__records *records = NULL;
+  tarn__disk_records *records = NULL;
   tarn_status status = tarn__records_open(path, epoch, &options, &records);
   if (status != TARN_OK) ck_abort_msg("%s", tarn_last_error());
-  tarn__records_info info = tarn__records_tell(records);
+  tarn__disk_records_info info = tarn__records_tell(records);
   require(epoch == 0 || info.newest == epoch);
   require(info.newest + EPOCHS > m.epoch + 1 && info.newest <= m.epoch + 1);
   see_all(records, m.epochs[info.newest % EPOCHS]);
@@ -120,7 +120,7 @@ static uint64_t see_epoch(const char *path, uint64_t epoch) {
 }
 
 static uint64_t see_lost(const char *path) {
-  tarn__records_info info;
+  tarn__disk_records_info info;
   tarn_status status = tarn__records_ask(path, &info);
   if (status != TARN_OK) ck_abort_msg("%s", tarn_last_error());
   require(info.shape.size == m.k->size && info.shape.count == m.k->count);
@@ -147,7 +147,7 @@ static void open_it(uint64_t epoch) {
 }
 
 static void close_it(void) {
-  tarn__records_tally tally;
+  tarn__disk_records_tally tally;
   tarn__records_count(m.records, &tally);
   ck_assert_uint_lt(2 * tally.lines, m.k->count);
   if (tally.most_under_way > m.under_way) m.under_way = tally.most_under_way;
@@ -243,7 +243,7 @@ static void step(void) {
 // --- random operations -------------------------------------------------------
 
 static void start_anew(void) {
-  const tarn__records_shape shape = {m.k->size, m.k->count};
+  const tarn__disk_records_shape shape = {m.k->size, m.k->count};
   assert_ok(tarn__records_create(m.path, &shape, NULL));
   m.epoch = 1;
   m.has_before = m.flushing = false;
@@ -258,10 +258,10 @@ static void begin(size_t i, unsigned chance) {
   memset(&m, 0, sizeof m);
   m.k = &kinds[i / 2 % KINDS];
   require(m.k->count <= MOST);
-  m.options = (tarn__records_options){.budget = m.k->budget,
-                                      .depth = 16,
-                                      .threads = i % 2 == 1,
-                                      .watch = &crash_watch};
+  m.options = (tarn__disk_records_options){.budget = m.k->budget,
+                                           .depth = 16,
+                                           .threads = i % 2 == 1,
+                                           .watch = &crash_watch};
   m.path = folder_path(0, "records");
   m.lost = folder_path(1, "lost");
   m.seed = i;
@@ -338,7 +338,7 @@ static uint32_t version_at(uint64_t epoch, uint64_t number) {
 static void write_for_ever(_Atomic uint64_t *flushed, bool threads) {
   unsigned char note[TARN__RECORDS_NOTE];
   m.options =
-      (tarn__records_options){.budget = m.k->budget, .threads = threads};
+      (tarn__disk_records_options){.budget = m.k->budget, .threads = threads};
   MUST(tarn__records_open(m.path, 0, &m.options, &m.records) == TARN_OK);
   for (uint64_t epoch = tarn__records_tell(m.records).newest + 1;; epoch++) {
     for (uint64_t first = 0; first < m.k->count; first += PINS) {
@@ -392,7 +392,7 @@ TEST(a_killed_process_leaves_a_flushed_epoch) {
   folder_make(1);
   m.path = folder_path(2, "records");
   m.lost = folder_path(3, "lost");
-  const tarn__records_shape shape = {m.k->size, m.k->count};
+  const tarn__disk_records_shape shape = {m.k->size, m.k->count};
   assert_ok(tarn__records_create(m.path, &shape, NULL));
   for (size_t round = 0; round < ROUNDS; round++) {
     kill_one(flushed, round);
