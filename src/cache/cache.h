@@ -62,6 +62,9 @@ typedef struct tarn__cache_call {
   int64_t room[TARN__SIEVE_BATCH];
 } tarn__cache_call;
 
+// Whether a gather of the cache is this rank's alone.
+bool tarn__cache_is_alone(const tarn_cache *cache);
+
 // Reads and checks the arguments, and waits for the stream.
 TARN_MUST_CHECK tarn_status tarn__cache_call_read(tarn__cache_call *call,
                                                   const tarn_whole_rows *given,
@@ -160,10 +163,5 @@ size_t tarn__cache_part_slots(tarn__cache_part *part,
 TARN_MUST_CHECK tarn_status tarn__cache_part_fill(tarn__cache_part *part,
                                                   const uint64_t *at,
                                                   tarn_status status);
-
-// --- rounds.c --------------------------------------------------------------
-
-// Whether a gather of the cache is this rank's alone.
-bool tarn__cache_is_alone(const tarn_cache *cache);
 
 #endif  // TARN_CACHE_CACHE_H_

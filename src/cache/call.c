@@ -10,6 +10,13 @@ enum {
 
 // --- arguments -------------------------------------------------------------
 
+bool tarn__cache_is_alone(const tarn_cache *cache) {
+  const tarn_whole *whole = cache->table.whole;
+  return tarn__rows_are_alone(TARN__ROWS_GATHER, whole) &&
+         (cache->mode == TARN_CACHE_READ_ONLY ||
+          tarn__rows_are_alone(TARN__ROWS_SCATTER, whole));
+}
+
 tarn_status tarn__cache_call_read(tarn__cache_call *call,
                                   const tarn_whole_rows *given,
                                   tarn_stream *stream) {

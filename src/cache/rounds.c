@@ -5,13 +5,6 @@
 #include "base/status.h"
 #include "cache/cache.h"
 
-bool tarn__cache_is_alone(const tarn_cache *cache) {
-  const tarn_whole *whole = cache->table.whole;
-  return tarn__rows_are_alone(TARN__ROWS_GATHER, whole) &&
-         (cache->mode == TARN_CACHE_READ_ONLY ||
-          tarn__rows_are_alone(TARN__ROWS_SCATTER, whole));
-}
-
 // Whether any rank has |*io_more|. A failure of one rank is told to all.
 static tarn_status ask_all(const tarn_cache *cache, tarn_status status,
                            bool *io_more) {

@@ -342,7 +342,7 @@ TEST(help) {
 TEST(wrong_names) {
   assert_misuse(tool_run("bench"),
                 "There are: blocks, counters, device, model, plan, pool, "
-                "preload, record, synced, view, whole, why\n");
+                "preload, record, synced, table, view, whole, why\n");
   assert_misused("bench pol", "did you mean 'pool'?");
   assert_misused("bench --passes 1", "no benchmark is named");
   assert_misused("bench pool @bert-layer", "is unexpected");
