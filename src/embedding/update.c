@@ -8,7 +8,7 @@
 enum {
   LINE = 64,
   BYTES_AHEAD = 512,  // of a row; the rest the processor fetches by itself
-  ROWS_AHEAD = 8,
+  ROWS_AHEAD = 6,
 };
 
 // --- memory ----------------------------------------------------------------
@@ -82,60 +82,71 @@ static tarn_status carry(const tarn_embedding *e,
   return tarn__rows_carry(&carriage, NULL);
 }
 
-// What of |part| belongs to columns of the table.
-static void columns_of_part(const tarn__embedding_part *part,
-                            const tarn__embedding_update *update,
-                            size_t *out_column, size_t *out_width) {
+// --- columns of parts --------------------------------------------------------
+
+// What of a part is updated: |size| bytes of each row, from |base| on, |stride|
+// apart. Rows that the host does not see are in the order of the update.
+typedef struct lane {
+  unsigned char *base;
+  size_t stride;
+  size_t column;
+  size_t width;
+  size_t size;
+  bool seen;
+} lane;
+
+static lane lane_of(const tarn__embedding_part *part,
+                    const tarn__embedding_update *update) {
   bool one = part->tensor.width == 1;
-  *out_column = one ? 0 : update->column;
-  *out_width = one ? 1 : update->width;
+  size_t width = one ? 1 : update->width;
+  size_t column = one ? 0 : update->column;
+  size_t size = width * part->element;
+  bool seen = part->view != NULL;
+  return (lane){
+      .base = seen ? part->view + column * part->element : part->scratch,
+      .stride = seen ? part->stride : size,
+      .column = column,
+      .width = width,
+      .size = size,
+      .seen = seen};
 }
 
-static tarn_status carry_all(const tarn_embedding *e,
-                             const tarn__embedding_update *update,
+static bool are_all_seen(const tarn_embedding *e, const lane *lanes) {
+  bool all = true;
+  for (size_t i = 0; i < e->part_count; i++)
+    all = all && lanes[i].seen;
+  return all;
+}
+
+static tarn_status carry_all(const tarn_embedding *e, const lane *lanes,
                              tarn__rows_action action,
                              const tarn__embedding_tally_ready *ready,
                              size_t count) {
   int64_t numbers[TARN__UPDATE_ROWS];
+  if (are_all_seen(e, lanes)) return TARN_OK;
   for (size_t k = 0; k < count; k++)
     numbers[k] = ready[k].entry->row;
   for (size_t i = 0; i < e->part_count; i++) {
-    const tarn__embedding_part *part = &e->parts[i];
-    size_t column = 0;
-    size_t width = 0;
-    if (part->view != NULL) continue;
-    columns_of_part(part, update, &column, &width);
-    TARN__TRY(carry(e, part, action, numbers, count, column, width));
+    if (lanes[i].seen) continue;
+    TARN__TRY(carry(e, &e->parts[i], action, numbers, count, lanes[i].column,
+                    lanes[i].width));
   }
   return TARN_OK;
 }
 
-// --- where rows are --------------------------------------------------------
-
 // Of row |row|, the |k|th of those that are updated.
-static unsigned char *row_at(const tarn__embedding_part *part,
-                             const tarn__embedding_update *update, size_t row,
-                             size_t k) {
-  size_t column = 0;
-  size_t width = 0;
-  columns_of_part(part, update, &column, &width);
-  if (part->view != NULL) {
-    return part->view + row * part->stride + column * part->element;
-  }
-  return (unsigned char *)part->scratch + k * width * part->element;
+static unsigned char *row_at(const lane *l, size_t row, size_t k) {
+  return l->base + (l->seen ? row : k) * l->stride;
 }
 
 // Always inline: gcc drops calls of what only prefetches.
-static inline __attribute__((always_inline)) void fetch(
-    const tarn_embedding *e, const tarn__embedding_update *update, size_t row) {
-  for (size_t i = 0; i < e->part_count; i++) {
-    const tarn__embedding_part *part = &e->parts[i];
-    size_t column = 0;
-    size_t width = 0;
-    if (part->view == NULL) continue;
-    columns_of_part(part, update, &column, &width);
-    const unsigned char *at = row_at(part, update, row, 0);
-    size_t size = tarn__lesser(width * part->element, BYTES_AHEAD);
+static inline __attribute__((always_inline)) void fetch(const lane *lanes,
+                                                        size_t count,
+                                                        size_t row) {
+  for (size_t i = 0; i < count; i++) {
+    if (!lanes[i].seen) continue;
+    const unsigned char *at = row_at(&lanes[i], row, 0);
+    size_t size = tarn__lesser(lanes[i].size, BYTES_AHEAD);
     for (size_t b = 0; b < size; b += LINE)
       __builtin_prefetch(at + b, 1);
   }
@@ -145,19 +156,19 @@ static inline __attribute__((always_inline)) void fetch(
 
 static tarn__embedding_row row_of(const tarn_embedding *e,
                                   const tarn__embedding_update *update,
+                                  const lane *lanes,
                                   const tarn__embedding_tally_ready *ready,
                                   size_t k) {
   size_t row = ready->entry->row;
   size_t all = tarn__embedding_table(e)->width;
-  tarn__embedding_row r = {
-      .values = (float *)(void *)row_at(&e->parts[0], update, row, k),
-      .gradient = ready->gradient,
-      .width = update->width,
-      .whole_width = all,
-      .begins = update->column == 0,
-      .ends = update->column + update->width == all};
+  tarn__embedding_row r = {.values = (float *)(void *)row_at(&lanes[0], row, k),
+                           .gradient = ready->gradient,
+                           .width = update->width,
+                           .whole_width = all,
+                           .begins = update->column == 0,
+                           .ends = update->column + update->width == all};
   for (size_t i = 1, state = 0; i < e->part_count; i++) {
-    void *at = row_at(&e->parts[i], update, row, k);
+    void *at = row_at(&lanes[i], row, k);
     if (e->parts[i].tensor.dtype == TARN_DTYPE_I32) {
       r.count = at;
     } else {
@@ -182,8 +193,9 @@ static void narrow(tarn_embedding *e, const tarn__embedding_update *update,
 }
 
 static void update_row(tarn_embedding *e, const tarn__embedding_update *update,
+                       const lane *lanes,
                        const tarn__embedding_tally_ready *ready, size_t k) {
-  tarn__embedding_row r = row_of(e, update, ready, k);
+  tarn__embedding_row r = row_of(e, update, lanes, ready, k);
   tarn_dtype dtype = tarn__embedding_table(e)->dtype;
   void *values = r.values;
   if (e->wide != NULL) {
@@ -206,15 +218,18 @@ tarn_status tarn__update_rows(tarn_embedding *e,
                               const tarn__embedding_update *update,
                               const tarn__embedding_tally_ready *ready,
                               size_t count) {
-  TARN__TRY(carry_all(e, update, TARN__ROWS_GATHER, ready, count));
+  lane lanes[TARN__PARTS];
+  for (size_t i = 0; i < e->part_count; i++)
+    lanes[i] = lane_of(&e->parts[i], update);
+  TARN__TRY(carry_all(e, lanes, TARN__ROWS_GATHER, ready, count));
   for (size_t k = 0; k < count && k < ROWS_AHEAD; k++)
-    fetch(e, update, ready[k].entry->row);
+    fetch(lanes, e->part_count, ready[k].entry->row);
   for (size_t k = 0; k < count; k++) {
     if (k + ROWS_AHEAD < count) {
-      fetch(e, update, ready[k + ROWS_AHEAD].entry->row);
+      fetch(lanes, e->part_count, ready[k + ROWS_AHEAD].entry->row);
     }
-    update_row(e, update, &ready[k], k);
+    update_row(e, update, lanes, &ready[k], k);
   }
   if (update->measures) return TARN_OK;
-  return carry_all(e, update, TARN__ROWS_SCATTER, ready, count);
+  return carry_all(e, lanes, TARN__ROWS_SCATTER, ready, count);
 }
