@@ -48,27 +48,26 @@ static tarn_status send_indices(tarn_embedding *e, tarn__whole_rows_order order,
   return tarn__exchange_run(order.table.whole, &order, status);
 }
 
-static tarn_status send_columns(taker *t, tarn__whole_rows_order order,
-                                tarn_status status) {
+static tarn_status send_columns(taker *t, tarn__whole_rows_order order) {
   const tarn__whole_sink sink = {take, t};
   size_t element = tarn_dtype_size(order.rows.dense_dtype);
   order.sink = &sink;
   order.rows.dense += t->update.column * element;
   order.table.width = order.rows.width = t->update.width;
   order.table.row_bytes = t->update.width * tarn_dtype_size(order.table.dtype);
-  return tarn__exchange_run(order.table.whole, &order, status);
+  return tarn__exchange_run(order.table.whole, &order, TARN_OK);
 }
 
 static tarn_status send_all(tarn_embedding *e,
                             const tarn__whole_rows_order *order, bool measures,
-                            bool measured, tarn_status status) {
+                            bool measured) {
   size_t all = tarn__embedding_table(e)->width;
   size_t most = tarn__embedding_columns(e);
   for (size_t at = 0; at < all; at += most) {
     bool again = at > 0 || measured;
     taker t = {e, {at, tarn__lesser(all - at, most), measures, measured}};
     if (again) tarn__tally_again(&e->tally);
-    TARN__TRY(send_columns(&t, *order, status));
+    TARN__TRY(send_columns(&t, *order));
   }
   return TARN_OK;
 }
@@ -77,9 +76,8 @@ static tarn_status send(tarn_embedding *e,
                         const tarn__whole_rows_order *order) {
   bool in_parts = tarn__embedding_table(e)->width > tarn__embedding_columns(e);
   bool measures = in_parts && tarn__optimizer_is_row_wise(&e->optimizer);
-  tarn_status status = in_parts ? tarn__tally_keep(&e->tally) : TARN_OK;
-  if (measures) TARN__TRY(send_all(e, order, true, false, status));
-  return send_all(e, order, false, measures, measures ? TARN_OK : status);
+  if (measures) TARN__TRY(send_all(e, order, true, false));
+  return send_all(e, order, false, measures);
 }
 
 // --- the call --------------------------------------------------------------

@@ -1,5 +1,5 @@
-// A hash table of rows with linear probing, at most half full, and sums in
-// blocks that do not move.
+// A hash table of rows with linear probing, at most half full, which numbers
+// them as they come; and sums in blocks that do not move.
 #include "embedding/tally.h"
 
 #include <string.h>
@@ -10,29 +10,33 @@
 
 enum {
   LEAST_BITS = 10,
+  LEAST_ROOM = 512,
   SUMS = 64,    // of the first block
-  AHEAD = 256,  // arrivals whose entries are fetched before one is looked at
+  AHEAD = 128,  // arrivals whose slots are fetched before one is looked at
 };
 
 // --- from the first to the last --------------------------------------------
 
-static size_t room_of(const tarn__embedding_tally *tally) {
-  return tally->entries == NULL ? 0 : (size_t)1 << tally->bits;
+static size_t slots_of(const tarn__embedding_tally *tally) {
+  return tally->slots == NULL ? 0 : (size_t)1 << tally->bits;
 }
 
 static size_t sums_of(size_t block) {
   return (size_t)SUMS << block;
 }
 
-static void drop_counts(tarn__embedding_tally *tally) {
-  tarn__host_free_array(tally->counts, room_of(tally), sizeof *tally->counts);
-  tally->counts = NULL;
+static void drop_slots(tarn__embedding_tally *tally) {
+  tarn__host_free_array(tally->slots, slots_of(tally), sizeof *tally->slots);
+  tally->slots = NULL;
+  tally->bits = 0;
 }
 
-static void drop_entries(tarn__embedding_tally *tally) {
-  tarn__host_free_array(tally->entries, room_of(tally), sizeof *tally->entries);
-  tally->entries = NULL;
-  tally->bits = 0;
+static void drop_rows(tarn__embedding_tally *tally) {
+  tarn__host_free_array(tally->rows, tally->room, sizeof *tally->rows);
+  tarn__host_free_array(tally->order, tally->order_room, sizeof *tally->order);
+  tally->rows = NULL;
+  tally->order = NULL;
+  tally->room = tally->order_room = 0;
 }
 
 void tarn__tally_init(tarn__embedding_tally *tally, size_t width) {
@@ -40,8 +44,8 @@ void tarn__tally_init(tarn__embedding_tally *tally, size_t width) {
 }
 
 void tarn__tally_deinit(tarn__embedding_tally *tally) {
-  drop_counts(tally);
-  drop_entries(tally);
+  drop_slots(tally);
+  drop_rows(tally);
   for (size_t i = 0; i < tally->blocks; i++)
     tarn__host_free_array(tally->sums[i], sums_of(i) * tally->width,
                           sizeof(float));
@@ -50,49 +54,80 @@ void tarn__tally_deinit(tarn__embedding_tally *tally) {
 
 // A table much too large would take long to clear each time.
 void tarn__tally_clear(tarn__embedding_tally *tally) {
-  drop_counts(tally);
-  if (tally->used * 16 < room_of(tally)) drop_entries(tally);
-  if (tally->entries != NULL) {
-    memset(tally->entries, 0xff, room_of(tally) * sizeof *tally->entries);
+  if (tally->used * 16 < slots_of(tally)) {
+    drop_slots(tally);
+    drop_rows(tally);
   }
-  tally->used = 0;
+  if (tally->slots != NULL) {
+    memset(tally->slots, 0xff, slots_of(tally) * sizeof *tally->slots);
+  }
+  tally->used = tally->counted = tally->added = 0;
   tally->made = 0;
   tally->idle = TARN__NO_SUM;
 }
 
-// --- entries ---------------------------------------------------------------
+// --- counting --------------------------------------------------------------
 
 static size_t home_of(const tarn__embedding_tally *tally, uint32_t row) {
   return (size_t)((row * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - tally->bits));
 }
 
-// The entry of |row|, or the unused one where it is to be.
-static tarn__embedding_tally_entry *find(const tarn__embedding_tally *tally,
-                                         uint32_t row) {
-  size_t mask = room_of(tally) - 1;
+// The slot of |row|, or the unused one where it is to be.
+static tarn__embedding_tally_slot *find(const tarn__embedding_tally *tally,
+                                        uint32_t row) {
+  size_t mask = slots_of(tally) - 1;
   size_t at = home_of(tally, row);
-  while (tally->entries[at].row != row &&
-         tally->entries[at].row != TARN__NO_ROW)
+  while (tally->slots[at].row != row && tally->slots[at].row != TARN__NO_ROW)
     at = (at + 1) & mask;
-  return &tally->entries[at];
+  return &tally->slots[at];
 }
 
-static tarn_status grow(tarn__embedding_tally *tally) {
+static tarn_status grow_slots(tarn__embedding_tally *tally) {
   tarn__embedding_tally grown = *tally;
-  size_t room = room_of(tally);
-  grown.bits = room == 0 ? LEAST_BITS : tally->bits + 1;
-  size_t more = (size_t)1 << grown.bits;
-  grown.entries = tarn__host_array(more, sizeof *grown.entries);
-  if (grown.entries == NULL) return TARN_E_NOMEM;
-  memset(grown.entries, 0xff, more * sizeof *grown.entries);
-  for (size_t i = 0; i < room; i++) {
-    const tarn__embedding_tally_entry *entry = &tally->entries[i];
-    if (entry->row != TARN__NO_ROW) *find(&grown, entry->row) = *entry;
+  grown.bits = tally->slots == NULL ? LEAST_BITS : tally->bits + 1;
+  size_t count = (size_t)1 << grown.bits;
+  grown.slots = tarn__host_array(count, sizeof *grown.slots);
+  if (grown.slots == NULL) return TARN_E_NOMEM;
+  memset(grown.slots, 0xff, count * sizeof *grown.slots);
+  for (size_t i = 0; i < tally->used; i++) {
+    uint32_t row = tally->rows[i].row;
+    *find(&grown, row) = (tarn__embedding_tally_slot){row, (uint32_t)i};
   }
-  drop_entries(tally);
-  tally->entries = grown.entries;
+  drop_slots(tally);
+  tally->slots = grown.slots;
   tally->bits = grown.bits;
   return TARN_OK;
+}
+
+// Room for |more| elements of |size| bytes behind |used| in |*io_array|.
+static tarn_status make_room(void **io_array, size_t *io_room, size_t used,
+                             size_t more, size_t size) {
+  size_t room = *io_room == 0 ? LEAST_ROOM : *io_room;
+  if (used + more <= *io_room) return TARN_OK;
+  while (room < used + more)
+    room *= 2;
+  void *array = tarn__host_array(room, size);
+  if (array == NULL) return TARN_E_NOMEM;
+  if (used > 0) memcpy(array, *io_array, used * size);
+  tarn__host_free_array(*io_array, *io_room, size);
+  *io_array = array;
+  *io_room = room;
+  return TARN_OK;
+}
+
+static tarn_status make_room_for(tarn__embedding_tally *tally, size_t more) {
+  void *rows = tally->rows;
+  void *order = tally->order;
+  tarn_status status =
+      make_room(&rows, &tally->room, tally->used, more, sizeof *tally->rows);
+  tally->rows = rows;
+  if (status == TARN_OK)
+    status = make_room(&order, &tally->order_room, tally->counted, more,
+                       sizeof *tally->order);
+  tally->order = order;
+  while (status == TARN_OK && 2 * (tally->used + more) > slots_of(tally))
+    status = grow_slots(tally);
+  return status;
 }
 
 // Always inline: gcc drops calls of what only prefetches.
@@ -101,7 +136,7 @@ static inline __attribute__((always_inline)) void fetch(
     size_t count) {
   for (size_t i = 0; i < count; i++) {
     uint32_t row = (uint32_t)arrivals[i].row;
-    __builtin_prefetch(&tally->entries[home_of(tally, row)], 1);
+    __builtin_prefetch(&tally->slots[home_of(tally, row)], 1);
   }
 }
 
@@ -110,12 +145,14 @@ static void count_some(tarn__embedding_tally *tally,
   fetch(tally, arrivals, count);
   for (size_t i = 0; i < count; i++) {
     uint32_t row = (uint32_t)arrivals[i].row;
-    tarn__embedding_tally_entry *entry = find(tally, row);
-    if (entry->row == TARN__NO_ROW) {
-      *entry = (tarn__embedding_tally_entry){.row = row, .sum = TARN__NO_SUM};
-      tally->used++;
+    tarn__embedding_tally_slot *slot = find(tally, row);
+    if (slot->row == TARN__NO_ROW) {
+      *slot = (tarn__embedding_tally_slot){row, (uint32_t)tally->used};
+      tally->rows[tally->used++] =
+          (tarn__embedding_tally_row){.row = row, .sum = TARN__NO_SUM};
     }
-    entry->left++;
+    tally->rows[slot->number].left++;
+    tally->order[tally->counted++] = slot->number;
   }
 }
 
@@ -124,28 +161,16 @@ tarn_status tarn__tally_count(tarn__embedding_tally *tally,
                               size_t count) {
   for (size_t i = 0; i < count; i += AHEAD) {
     size_t some = tarn__lesser(count - i, AHEAD);
-    while (2 * (tally->used + some) > room_of(tally))
-      TARN__TRY(grow(tally));
+    TARN__TRY(make_room_for(tally, some));
     count_some(tally, arrivals + i, some);
   }
   return TARN_OK;
 }
 
-// --- once more -------------------------------------------------------------
-
-tarn_status tarn__tally_keep(tarn__embedding_tally *tally) {
-  size_t room = room_of(tally);
-  if (room == 0) return TARN_OK;
-  tally->counts = tarn__host_array(room, sizeof *tally->counts);
-  if (tally->counts == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < room; i++)
-    tally->counts[i] = tally->entries[i].left;
-  return TARN_OK;
-}
-
 void tarn__tally_again(tarn__embedding_tally *tally) {
-  for (size_t i = 0; i < room_of(tally); i++)
-    tally->entries[i].left = tally->counts[i];
+  for (size_t i = 0; i < tally->counted; i++)
+    tally->rows[tally->order[i]].left++;
+  tally->added = 0;
 }
 
 // --- sums ------------------------------------------------------------------
@@ -190,7 +215,7 @@ static bool is_usable(tarn_dtype dtype, const void *values) {
 }
 
 static tarn_status add_one(tarn__embedding_tally *tally,
-                           tarn__embedding_tally_entry *entry, tarn_dtype dtype,
+                           tarn__embedding_tally_row *entry, tarn_dtype dtype,
                            const void *values, size_t width,
                            const float **out_sum) {
   bool first = entry->sum == TARN__NO_SUM;
@@ -207,27 +232,32 @@ static tarn_status add_one(tarn__embedding_tally *tally,
   return TARN_OK;
 }
 
+// The row of the next gradient; NULL: |row| was not to come now.
+static tarn__embedding_tally_row *next_of(tarn__embedding_tally *tally,
+                                          uint64_t row) {
+  if (tally->added == tally->counted) return NULL;
+  tarn__embedding_tally_row *next = &tally->rows[tally->order[tally->added++]];
+  return next->row == row && next->left > 0 ? next : NULL;
+}
+
 tarn_status tarn__tally_add(tarn__embedding_tally *tally,
                             const tarn__whole_arrival *arrivals, size_t count,
                             tarn_dtype dtype, size_t width,
                             tarn__embedding_tally_ready *out,
                             size_t *out_count) {
   *out_count = 0;
-  if (room_of(tally) > 0) fetch(tally, arrivals, count);
   for (size_t i = 0; i < count; i++) {
-    uint32_t row = (uint32_t)arrivals[i].row;
-    tarn__embedding_tally_entry *entry =
-        room_of(tally) > 0 ? find(tally, row) : NULL;
-    if (entry == NULL || entry->row == TARN__NO_ROW || entry->left == 0) {
+    tarn__embedding_tally_row *row = next_of(tally, arrivals[i].row);
+    if (row == NULL) {
       return tarn__fail(TARN_E_CORRUPT,
-                        "embedding: a gradient came for row %u of this rank's "
-                        "part that no rank has announced",
-                        (unsigned)row);
+                        "embedding: gradient %zu is of row %llu of this rank's "
+                        "part, which no rank has announced",
+                        tally->added, (unsigned long long)arrivals[i].row);
     }
     const float *sum = NULL;
-    TARN__TRY(add_one(tally, entry, dtype, arrivals[i].values, width, &sum));
-    if (--entry->left == 0)
-      out[(*out_count)++] = (tarn__embedding_tally_ready){entry, sum};
+    TARN__TRY(add_one(tally, row, dtype, arrivals[i].values, width, &sum));
+    if (--row->left == 0)
+      out[(*out_count)++] = (tarn__embedding_tally_ready){row, sum};
   }
   return TARN_OK;
 }
@@ -235,7 +265,7 @@ tarn_status tarn__tally_add(tarn__embedding_tally *tally,
 void tarn__tally_done(tarn__embedding_tally *tally,
                       const tarn__embedding_tally_ready *ready, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    tarn__embedding_tally_entry *entry = ready[i].entry;
+    tarn__embedding_tally_row *entry = ready[i].entry;
     if (entry->sum == TARN__NO_SUM) continue;
     give_sum(tally, entry->sum);
     entry->sum = TARN__NO_SUM;
