@@ -46,8 +46,8 @@
 // Rows are read past the page cache (O_DIRECT) where the file system can and
 // the cache does not have most of them, and written through it. Many requests
 // are under way at a time, by io_uring, or by threads where the system forbids
-// it and where a file is read from FUSE. Rows that are in memory as they are in the file go there without
-// another copy.
+// it and where a file is read from FUSE. Rows that are in memory as they are in
+// the file go there without another copy.
 //
 // Ranks that read or write at their own pace meet once a second, or four times
 // within the timeout of their communicator if that is shorter. So a rank with
