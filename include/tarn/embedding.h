@@ -147,8 +147,8 @@ TARN_API tarn_status tarn_embedding_destroy(tarn_embedding *embedding);
 // Cost:  two exchanges (whole.h), the first one of indices only. A rank takes
 //        host memory for them: 32 to 64 bytes for each row of its part that is
 //        named, 4 to 8 for each gradient, and 4 * width for rows whose
-//        gradients have not all come yet. It keeps it for the next apply. Where the host cannot reach the table,
-//        rows are copied, some at a time.
+//        gradients have not all come yet. It keeps it for the next apply. Where
+//        the host cannot reach the table, rows are copied, some at a time.
 // TARN_E_INVALID      as of tarn_whole_scatter_add; no row has changed. Or
 //                     gradients are of another dtype.
 // TARN_E_UNSUPPORTED  more than 250 ranks without messages and shared memory.

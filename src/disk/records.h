@@ -1,5 +1,5 @@
 // records.h - records of one size, as rows of a table with the states of its
-// optimiser, in a file that is larger than memory.
+// optimizer, in a file that is larger than memory.
 //
 //   tarn__records_create("users.disk", &(tarn__disk_records_shape){256, rows},
 //   NULL); tarn__records_open("users.disk", 0,
