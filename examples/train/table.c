@@ -6,95 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memory.h"
 #include "try.h"
 
-enum { STAGED_ROWS = 2048 };
+enum { PATH_SIZE = 4096 };
 
-static const size_t ROW_SIZE = ROW * sizeof(float);
-
-// Rows [first, first + count) of the table, on their way to |to|.
+// The rows of this rank.
 typedef struct part {
-  const nodes *from;
   size_t first;
   size_t count;
-  float *to;
-  float *staged;  // room for STAGED_ROWS
-  int file;
+  float *rows;
 } part;
-
-// --- a file without a name -------------------------------------------------
-
-static tarn_status fail(const char *what, const char *path) {
-  char text[512];
-  snprintf(text, sizeof text, "%s %.300s: %s", what, path, strerror(errno));
-  return tarn_fail(TARN_E_IO, text);
-}
-
-static tarn_status open_file(int *out_file) {
-  char path[4096];
-  const char *folder = getenv("TMPDIR");
-  if (folder == NULL || *folder == '\0') folder = "/tmp";
-  int length = snprintf(path, sizeof path, "%s/tarn-train-XXXXXX", folder);
-  if (length < 0 || (size_t)length >= sizeof path)
-    return tarn_fail(TARN_E_INVALID, "TMPDIR is too long");
-  *out_file = mkstemp(path);
-  if (*out_file < 0) return fail("cannot make the file", path);
-  if (unlink(path) == 0) return TARN_OK;
-  tarn_status status = fail("cannot take the name from", path);
-  close(*out_file);
-  return status;
-}
-
-// --- rows ------------------------------------------------------------------
-
-static tarn_status write_all(int file, const void *bytes, size_t size,
-                             size_t offset) {
-  const char *at = bytes;
-  while (size != 0) {
-    ssize_t done = pwrite(file, at, size, (off_t)offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return fail("cannot write", "rows to a file in TMPDIR");
-    at += done;
-    offset += (size_t)done;
-    size -= (size_t)done;
-  }
-  return TARN_OK;
-}
-
-static tarn_status read_all(int file, void *bytes, size_t size) {
-  char *at = bytes;
-  size_t offset = 0;
-  while (offset != size) {
-    ssize_t done = pread(file, at + offset, size - offset, (off_t)offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return fail("cannot read", "rows from a file in TMPDIR");
-    if (done == 0) return tarn_fail(TARN_E_IO, "a file in TMPDIR is too short");
-    offset += (size_t)done;
-  }
-  return TARN_OK;
-}
-
-static tarn_status write_rows(const part *p) {
-  for (size_t done = 0; done < p->count; done += STAGED_ROWS) {
-    size_t left = p->count - done;
-    size_t count = left < STAGED_ROWS ? left : STAGED_ROWS;
-    for (size_t i = 0; i < count; i++)
-      nodes_make(p->from, p->first + done + i, p->staged + i * ROW);
-    TRY(write_all(p->file, p->staged, count * ROW_SIZE, done * ROW_SIZE));
-  }
-  return TARN_OK;
-}
-
-static tarn_status through_file(part *p) {
-  TRY(open_file(&p->file));
-  tarn_status status = write_rows(p);
-  if (status == TARN_OK) status = read_all(p->file, p->to, p->count * ROW_SIZE);
-  close(p->file);
-  return status;
-}
-
-// --- the table -------------------------------------------------------------
 
 static tarn_status find_part(const tarn_whole_tensor *table, size_t rank,
                              part *p) {
@@ -103,20 +24,66 @@ static tarn_status find_part(const tarn_whole_tensor *table, size_t rank,
   TRY(tarn_whole_tensor_rows(table, rank, &p->first, &p->count));
   if (p->count == 0) return TARN_OK;  // fewer rows than ranks
   TRY(tarn_whole_tensor_local(table, &address));
-  TRY(tarn_device_host_view(TARN_HOST, address, p->count * ROW_SIZE, &view));
-  p->to = view;
+  TRY(tarn_device_host_view(TARN_HOST, address, p->count * ROW * sizeof(float),
+                            &view));
+  p->rows = view;
   return TARN_OK;
 }
 
-static tarn_status fill(const tarn_whole_tensor *table, const nodes *from,
-                        size_t rank) {
-  part p = {.from = from};
-  tarn_block staged;
-  TRY(find_part(table, rank, &p));
-  TRY(memory_take("staged rows", STAGED_ROWS * ROW_SIZE, &staged));
-  p.staged = staged.pointer;
-  tarn_status status = through_file(&p);
-  return first_of(status, memory_give(&staged));
+// --- a file ----------------------------------------------------------------
+
+// At the first rank, which tells the others.
+static tarn_status make_folder(char path[PATH_SIZE]) {
+  char text[512];
+  const char *folder = getenv("TMPDIR");
+  if (folder == NULL || *folder == '\0') folder = "/tmp";
+  int length = snprintf(path, PATH_SIZE, "%s/tarn-train-XXXXXX", folder);
+  if (length < 0 || length >= PATH_SIZE)
+    return tarn_fail(TARN_E_INVALID, "TMPDIR is too long");
+  if (mkdtemp(path) != NULL) return TARN_OK;
+  snprintf(text, sizeof text, "cannot make the folder %.300s: %s", path,
+           strerror(errno));
+  return tarn_fail(TARN_E_IO, text);
+}
+
+static void remove_folder(const char *folder, const char *file) {
+  (void)unlink(file);
+  (void)rmdir(folder);
+}
+
+// All ranks together: the rows go to the file, and come out of it again.
+static tarn_status store_and_load(const tarn_whole_tensor *table, part *p,
+                                  const char *path) {
+  TRY(tarn_whole_store(table, path, NULL, NULL));
+  if (p->count > 0) memset(p->rows, 0, p->count * ROW * sizeof(float));
+  return tarn_whole_load(table, path, NULL, NULL);
+}
+
+static tarn_status through_file(tarn_comm *comm, const tarn_whole_tensor *table,
+                                part *p) {
+  char folder[PATH_SIZE] = "";
+  char path[PATH_SIZE + 16];
+  bool first = tarn_comm_rank(comm) == 0;
+  TRY(tarn_comm_agree(comm, first ? make_folder(folder) : TARN_OK));
+  tarn_status status = tarn_comm_broadcast(comm, 0, folder, sizeof folder);
+  snprintf(path, sizeof path, "%s/nodes.npy", folder);
+  if (status == TARN_OK) status = store_and_load(table, p, path);
+  if (first) remove_folder(folder, path);
+  return status;
+}
+
+// --- the table -------------------------------------------------------------
+
+static tarn_status fill(tarn_comm *comm, const tarn_whole_tensor *table,
+                        const nodes *from) {
+  part p = {.count = 0};
+  tarn_status status = find_part(table, tarn_comm_rank(comm), &p);
+  for (size_t i = 0; status == TARN_OK && i < p.count; i++)
+    nodes_make(from, p.first + i, p.rows + i * ROW);
+  // No rank reads rows before all have made theirs.
+  TRY(tarn_comm_agree(comm, status));
+  if (tarn_comm_machines(comm) > 1) return TARN_OK;
+  return through_file(comm, table, &p);
 }
 
 tarn_status table_make(tarn_comm *comm, tarn_whole_type type, size_t rows,
@@ -130,9 +97,7 @@ tarn_status table_make(tarn_comm *comm, tarn_whole_type type, size_t rows,
                                             .name = "nodes"};
   tarn_whole_tensor table;
   TRY(tarn_whole_table_create(comm, &options, &table));
-  tarn_status status = fill(&table, from, tarn_comm_rank(comm));
-  // No rank reads rows before all have written theirs.
-  status = tarn_comm_agree(comm, status);
+  tarn_status status = fill(comm, &table, from);
   if (status == TARN_OK) {
     *out_table = table;
     return TARN_OK;

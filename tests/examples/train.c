@@ -210,7 +210,7 @@ TEST(a_timeline_needs_a_folder) {
   tool_output_free(&o);
 }
 
-// Files of rows have no names when they are written to, whatever comes then.
+// The file of the rows goes when they are loaded, whatever comes then.
 TEST(no_file_is_left) {
   tool_files_begin();
   const char *folder = tool_file("rows");
