@@ -228,8 +228,7 @@ static void note_alone(const job *j, size_t which, table_result *out) {
   table_note_speedup(out, OVER_TORCH + which, &j->apply, &j->peer);
 }
 
-static bool step_torch(table_scene *s, job *j, const kind *k,
-                       table_torch *torch) {
+static bool step_torch(table_scene *s, job *j, const kind *k, talk *torch) {
   const table_torch_job step = {.optimizer = tarn_optimizer_name(k->optimizer),
                                 .rows = j->table.rows,
                                 .width = j->table.width,
@@ -241,8 +240,7 @@ static bool step_torch(table_scene *s, job *j, const kind *k,
 }
 
 // |torch| may be NULL.
-static bool time_alone(table_scene *alone, job *j, const kind *k,
-                       table_torch *torch) {
+static bool time_alone(table_scene *alone, job *j, const kind *k, talk *torch) {
   if (!make_embedding(alone, j, k)) return false;
   for (size_t i = 0; i <= alone->bench->passes; i++) {
     if (!table_time(alone, apply, j, &j->apply)) return false;
@@ -252,8 +250,7 @@ static bool time_alone(table_scene *alone, job *j, const kind *k,
   return end_embedding(alone, j);
 }
 
-static bool time_all_alone(table_scene *alone, table_torch *torch,
-                           table_result *out) {
+static bool time_all_alone(table_scene *alone, talk *torch, table_result *out) {
   job j;
   if (!begin(alone, &j, alone->comm)) return false;
   for (size_t k = 0; k < KINDS; k++) {
@@ -264,13 +261,13 @@ static bool time_all_alone(table_scene *alone, table_torch *torch,
 }
 
 static bool measure_alone(table_scene *alone, table_result *out) {
-  table_torch *torch = table_torch_start(alone->why);
+  talk *torch = table_torch_start(alone->why);
   for (size_t k = 0; torch == NULL && k < KINDS; k++) {
     table_skip(out, OVER_TORCH + k, alone->why);
     table_skip(out, TORCH_NS + k, alone->why);
   }
   bool did = time_all_alone(alone, torch, out);
-  table_torch_stop(torch);
+  talk_stop(torch, true);
   return did;
 }
 

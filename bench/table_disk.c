@@ -378,7 +378,7 @@ static bool measure_memmap(table_scene *s, disk *d, table_result *out) {
                                 .memory = d->budget,
                                 .batch = d->batch};
   double rows = 0;
-  table_memmap *memmap = table_memmap_start(&job, why);
+  talk *memmap = table_memmap_start(&job, why);
   bool has = memmap != NULL &&
              table_memmap_measure(memmap, 4 * pass_seconds, &rows, why);
   choose_law(d, UNIFORM);
@@ -395,7 +395,7 @@ static bool measure_memmap(table_scene *s, disk *d, table_result *out) {
     table_skip(out, OVER_MEMMAP, why);
     table_skip(out, MEMMAP_ROWS, why);
   }
-  table_memmap_stop(memmap);
+  talk_stop(memmap, false);
   close_records(d);
   return did;
 }

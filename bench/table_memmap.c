@@ -2,22 +2,14 @@
 // version 1 or 2, and removes it at the end.
 #include "table_memmap.h"
 
-#include <math.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "kit/tool.h"
 #include "table_bench.h"
-#include "talk.h"
+#include "talk_python.h"
 
 _Static_assert((int)TALK_TEXT_SIZE == (int)TABLE_TEXT_SIZE, "texts fit");
 
 enum { NUMBER_SIZE = 24 };
-
-struct table_memmap {
-  talk *python;
-};
 
 // The name after the end of a process may be one that is in use: it has the
 // process's number.
@@ -71,54 +63,19 @@ static const char program[] =
     "    say(root, 'cgroup.procs', os.getpid())\n"
     "    os.rmdir(group)\n";
 
-static talk *run(const char *python, const table_memmap_job *job, char *why) {
+talk *table_memmap_start(const table_memmap_job *job, char *why) {
   char numbers[4][NUMBER_SIZE];
   const size_t values[] = {job->rows, job->row_bytes, job->memory, job->batch};
   for (size_t i = 0; i < 4; i++)
     snprintf(numbers[i], sizeof numbers[i], "%zu", values[i]);
-  const char *words[] = {python,     "-c",       program,
-                         job->path,  numbers[0], numbers[1],
-                         numbers[2], numbers[3], NULL};
-  const talk_spec spec = {.words = words,
-                          .name = "python3",
-                          .ready = "ready",
-                          .end_signal = SIGKILL};
-  return talk_start(&spec, why);
+  const char *const arguments[] = {job->path,  numbers[0], numbers[1],
+                                   numbers[2], numbers[3], NULL};
+  return talk_python_start(program, arguments, why);
 }
 
-// A Python that comes before that of the system may lack NumPy. If both do,
-// |why| is about the first.
-static talk *run_any(const table_memmap_job *job, char *why) {
-  char second[TABLE_TEXT_SIZE];
-  const char *named = getenv("TARN_BENCH_PYTHON");
-  if (named != NULL && *named != '\0') return run(named, job, why);
-  talk *python = run("python3", job, why);
-  return python != NULL ? python : run("/usr/bin/python3", job, second);
-}
-
-table_memmap *table_memmap_start(const table_memmap_job *job, char *why) {
-  talk *python = run_any(job, why);
-  if (python == NULL) return NULL;
-  table_memmap *memmap = tool_array(1, sizeof *memmap);
-  memmap->python = python;
-  return memmap;
-}
-
-bool table_memmap_measure(table_memmap *memmap, double seconds,
-                          double *out_rows, char *why) {
+bool table_memmap_measure(talk *memmap, double seconds, double *out_rows,
+                          char *why) {
   char line[TALK_LINE_SIZE];
-  char *end = NULL;
   snprintf(line, sizeof line, "%.3f\n", seconds);
-  if (!talk_ask(memmap->python, line, line, why)) return false;
-  *out_rows = strtod(line, &end);
-  if (end != line && *end == '\0' && isfinite(*out_rows) && *out_rows > 0)
-    return true;
-  snprintf(why, TABLE_TEXT_SIZE, "python3 says %.100s", line);
-  return false;
-}
-
-void table_memmap_stop(table_memmap *memmap) {
-  if (memmap == NULL) return;
-  talk_stop(memmap->python, false);
-  free(memmap);
+  return talk_python_ask(memmap, line, out_rows, why);
 }

@@ -3,10 +3,9 @@
 #ifndef TARN_BENCH_TABLE_MEMMAP_H_
 #define TARN_BENCH_TABLE_MEMMAP_H_
 
-#include <stdbool.h>
 #include <stddef.h>
 
-typedef struct table_memmap table_memmap;
+#include "talk.h"
 
 typedef struct table_memmap_job {
   const char *path;  // rows and nothing else
@@ -19,14 +18,11 @@ typedef struct table_memmap_job {
 
 // A process of Python that gathers uniform rows, with MADV_RANDOM. NULL: |why|,
 // TABLE_TEXT_SIZE bytes, says why there is none: no NumPy, or no control group,
-// for example.
-table_memmap *table_memmap_start(const table_memmap_job *job, char *why);
+// for example. talk_stop, not at once, ends it, and removes the group.
+talk *table_memmap_start(const table_memmap_job *job, char *why);
 
 // Rows a second, in |seconds| from now. False: |why|.
-bool table_memmap_measure(table_memmap *memmap, double seconds,
-                          double *out_rows, char *why);
-
-// NULL is allowed.
-void table_memmap_stop(table_memmap *memmap);
+bool table_memmap_measure(talk *memmap, double seconds, double *out_rows,
+                          char *why);
 
 #endif  // TARN_BENCH_TABLE_MEMMAP_H_

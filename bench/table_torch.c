@@ -1,20 +1,12 @@
 // Python as a child of the first rank, with a program of a few lines.
 #include "table_torch.h"
 
-#include <math.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "kit/tool.h"
 #include "table_bench.h"
-#include "talk.h"
+#include "talk_python.h"
 
 _Static_assert((int)TALK_TEXT_SIZE == (int)TABLE_TEXT_SIZE, "texts fit");
-
-struct table_torch {
-  talk *python;
-};
 
 // SGD takes gradients as they are: they are coalesced first, as the others do.
 static const char program[] =
@@ -48,48 +40,15 @@ static const char program[] =
     "        last = line\n"
     "    print(step(), flush=True)\n";
 
-static talk *run(const char *python, char *why) {
-  const char *words[] = {python, "-c", program, NULL};
-  const talk_spec spec = {.words = words,
-                          .name = "python3",
-                          .ready = "ready",
-                          .end_signal = SIGKILL};
-  return talk_start(&spec, why);
+talk *table_torch_start(char *why) {
+  const char *const none[] = {NULL};
+  return talk_python_start(program, none, why);
 }
 
-// A Python that comes before that of the system may lack PyTorch.
-static talk *run_any(char *why) {
-  char second[TABLE_TEXT_SIZE];
-  const char *named = getenv("TARN_BENCH_PYTHON");
-  if (named != NULL && *named != '\0') return run(named, why);
-  talk *python = run("python3", why);
-  return python != NULL ? python : run("/usr/bin/python3", second);
-}
-
-table_torch *table_torch_start(char *why) {
-  talk *python = run_any(why);
-  if (python == NULL) return NULL;
-  table_torch *t = tool_array(1, sizeof *t);
-  t->python = python;
-  return t;
-}
-
-bool table_torch_step(table_torch *t, const table_torch_job *job,
-                      double *out_ns, char *why) {
+bool table_torch_step(talk *torch, const table_torch_job *job, double *out_ns,
+                      char *why) {
   char line[TALK_LINE_SIZE];
-  char *end = NULL;
   snprintf(line, sizeof line, "%s %zu %zu %zu\n", job->optimizer, job->rows,
            job->width, job->count);
-  if (!talk_ask(t->python, line, line, why)) return false;
-  *out_ns = strtod(line, &end);
-  if (end != line && *end == '\0' && isfinite(*out_ns) && *out_ns > 0)
-    return true;
-  snprintf(why, TABLE_TEXT_SIZE, "python3 says %.100s", line);
-  return false;
-}
-
-void table_torch_stop(table_torch *t) {
-  if (t == NULL) return;
-  talk_stop(t->python, true);
-  free(t);
+  return talk_python_ask(torch, line, out_ns, why);
 }

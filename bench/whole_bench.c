@@ -51,7 +51,7 @@ static void measure_as_rank(whole_scene *s, whole_result *out) {
   if (opened) measure_kinds(s, out);
   if (!opened || s->is_broken)
     snprintf(out->failed, sizeof out->failed, "%s", s->why);
-  whole_take_stop(s->take);
+  talk_stop(s->take, true);
   whole_scene_close(s);
 }
 

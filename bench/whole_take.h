@@ -4,9 +4,8 @@
 #ifndef TARN_BENCH_WHOLE_TAKE_H_
 #define TARN_BENCH_WHOLE_TAKE_H_
 
+#include "talk.h"
 #include "whole_bench.h"
-
-typedef struct whole_take whole_take;
 
 // The rows of a gather, and how often it is made in a measurement.
 typedef struct whole_take_job {
@@ -16,14 +15,12 @@ typedef struct whole_take_job {
   size_t calls;
 } whole_take_job;
 
-// Starts it. NULL: |why|, WHOLE_TEXT_SIZE bytes, says why not.
-whole_take *whole_take_start(char *why);
+// Starts it; talk_stop ends it. NULL: |why|, WHOLE_TEXT_SIZE bytes, says why
+// not.
+talk *whole_take_start(char *why);
 
 // Microseconds of a call. False: |why| as above.
-bool whole_take_measure(whole_take *take, const whole_take_job *job,
-                        double *out_us, char *why);
-
-// NULL is allowed.
-void whole_take_stop(whole_take *take);
+bool whole_take_measure(talk *take, const whole_take_job *job, double *out_us,
+                        char *why);
 
 #endif  // TARN_BENCH_WHOLE_TAKE_H_
