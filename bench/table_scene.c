@@ -40,7 +40,7 @@ static bool meet(table_scene *s, bool mine, uint64_t now, uint64_t *out_last) {
   if (!mine) memcpy(own.why, s->why, sizeof own.why);
   if (!table_did(s, tarn_comm_allgather(s->comm, &own, sizeof own, all)))
     return false;
-  for (size_t r = s->bench->ranks; r-- > 0;) {
+  for (size_t r = tarn_comm_size(s->comm); r-- > 0;) {
     if (all[r].now > *out_last) *out_last = all[r].now;
     if (!all[r].did) memcpy(s->why, all[r].why, sizeof s->why);
     did = did && all[r].did;

@@ -13,7 +13,7 @@
 
 typedef struct table_scene {
   const table_bench *bench;  // |folder| is the part's own
-  tarn_comm *comm;
+  tarn_comm *comm;           // of all ranks, or of those that measure together
   size_t rank;
   char why[TABLE_TEXT_SIZE];  // of what failed last
 } table_scene;

@@ -254,14 +254,15 @@ tarn_status tarn__cache_part_fill(tarn__cache_part *part, const uint64_t *at,
 
 // --- all of it -------------------------------------------------------------
 
-static tarn_status fill_some(tarn__cache_call *call, const misses *missed,
-                             size_t first, size_t count, tarn_status status) {
+static tarn_status fill_some(tarn__cache_call *call, const uint64_t *keys,
+                             const uint64_t *at, size_t count,
+                             tarn_status status) {
   tarn__cache_part part = {.call = call,
                            .count = count,
-                           .keys = missed->keys + first,
+                           .keys = keys,
                            .flags = TARN__SIEVE_MAKE_ROOM};
   if (status == TARN_OK) status = tarn__cache_part_begin(&part);
-  status = tarn__cache_part_fill(&part, missed->at + first, status);
+  status = tarn__cache_part_fill(&part, at, status);
   tarn__cache_part_end(&part, false);
   return status;
 }
@@ -271,11 +272,11 @@ static tarn_status fill_all(tarn__cache_call *call, const misses *missed,
                             tarn_status status) {
   size_t most = tarn__cache_part_rows(call->cache);
   if (!tarn__cache_is_alone(call->cache))
-    return fill_some(call, missed, 0, status == TARN_OK ? missed->count : 0,
-                     status);
+    return fill_some(call, missed->keys, missed->at,
+                     status == TARN_OK ? missed->count : 0, status);
   for (size_t i = 0; i < missed->count && status == TARN_OK; i += most)
-    status = fill_some(call, missed, i, tarn__lesser(missed->count - i, most),
-                       status);
+    status = fill_some(call, missed->keys + i, missed->at + i,
+                       tarn__lesser(missed->count - i, most), status);
   return status;
 }
 

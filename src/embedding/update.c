@@ -218,7 +218,7 @@ tarn_status tarn__update_rows(tarn_embedding *e,
                               const tarn__embedding_update *update,
                               const tarn__embedding_tally_ready *ready,
                               size_t count) {
-  lane lanes[TARN__PARTS] = {{NULL}};
+  lane lanes[TARN__PARTS] = {{.base = NULL}};
   for (size_t i = 0; i < e->part_count; i++)
     lanes[i] = lane_of(&e->parts[i], update);
   TARN__TRY(carry_all(e, lanes, TARN__ROWS_GATHER, ready, count));

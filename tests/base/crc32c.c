@@ -67,7 +67,7 @@ TEST(large_data_has_the_sum_of_the_table) {
 // To addresses at which it can be copied meanwhile, and to others; no byte
 // beside is touched.
 TEST(a_copy_has_the_sum_and_the_bytes) {
-  enum { MOST = 300000, EDGE = 64 };
+  enum { EDGE = 64, MOST = 4687 * EDGE };
   static const size_t sizes[] = {0,     1,     8447,   8448,  8449,
                                  16900, 87296, 262144, 95745, MOST};
   unsigned char *bytes = make_bytes(MOST + 10);

@@ -98,11 +98,12 @@ static int before(void *context, tarn__io_request *request) {
   if (request->action == TARN__IO_READ) return 0;
   bool is_write = request->action == TARN__IO_WRITE;
   if (is_write && request->part > PART) request->part = PART;
+  unsigned char *data = request->data;
   (void)begin((event){.kind = is_write ? WRITE : SYNC,
                       .fd = request->fd,
                       .offset = request->offset + request->from,
                       .size = request->part,
-                      .bytes = (unsigned char *)request->data + request->from,
+                      .bytes = is_write ? data + request->from : NULL,
                       .request = request});
   return 0;
 }
