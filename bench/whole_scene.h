@@ -34,7 +34,7 @@ typedef struct whole_scene {
   int64_t *numbers;
 
   whole_peer *peer;  // the first rank's, and to see that there is one
-  talk *take;  // the first rank's; NULL: none
+  talk *take;        // the first rank's; NULL: none
   uint64_t seed;     // of the indices that are drawn next
   whole_kind kind;
   tarn_whole *whole;
