@@ -50,12 +50,17 @@ static bool be_rank(void *context, size_t rank, tarn_rendezvous *rendezvous) {
   return did;
 }
 
+// No figure has a value.
+static void clear(table_result *out) {
+  for (size_t i = 0; i < TABLE_FIGURES_MOST; i++)
+    out->values[i] = (table_value){.value = NAN, .low = NAN, .high = NAN};
+}
+
 static void measure(void *context, void *out_result) {
   start *as = context;
   table_result *out = out_result;
   as->result = out;
-  for (size_t i = 0; i < TABLE_FIGURES_MOST; i++)
-    out->values[i] = (table_value){.value = NAN, .low = NAN, .high = NAN};
+  clear(out);
   (void)crew_run(as->bench->ranks, be_rank, as, out->failed,
                  sizeof out->failed);
 }
@@ -91,9 +96,11 @@ bool table_bench_run(const table_bench *bench, const table_part *part,
   char folder[TABLE_PATH_SIZE];
   table_bench own = *bench;
   start as = {.part = part, .bench = &own};
+  clear(out);
   if (!make_folder(bench->folder, folder, why)) return false;
   own.folder = folder;
   bool ran = child_run(measure, &as, (child_limits){0}, out, sizeof *out, why);
+  if (!ran) clear(out);
   remove_folder(folder);
   return ran;
 }

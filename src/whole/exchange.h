@@ -36,149 +36,17 @@
 #ifndef TARN_WHOLE_EXCHANGE_H_
 #define TARN_WHOLE_EXCHANGE_H_
 
-#include <stdatomic.h>
-
+#include "whole/exchange_sort.h"
+#include "whole/exchange_staging.h"
 #include "whole/rows.h"
 
 enum {
-  TARN__PIECE_BITS = 15,
-  TARN__PIECE = 1 << TARN__PIECE_BITS,  // indices that are sorted at a time
-  TARN__REGIONS = 1024,         // of a table, by which owners are looked up
-  TARN__LEAST_SLOTS = 8,        // of a rank whose others are all near
-  TARN__MOST_SLOTS = 64,        // as many as a board has bits
   TARN__UNDER_WAY = 64 << 10,   // rows that a rank asks for at a time, at most
   TARN__OWN_SHARE = 256 << 10,  // bytes of own rows that are moved at a time,
   TARN__FAR_SHARE = 64 << 10,   // ... while messages have to be passed on
   TARN__SERVINGS = 32,          // asks of far ranks that are served at a time
   TARN__EARLY = 1024,           // rows that are asked for before ranks agree
-  TARN__INLINE = 448,           // bytes of a list that go with an opening
 };
-
-// --- exchange_sort.c -------------------------------------------------------
-
-// A piece of indices, sorted by owner: entries |next[r]| to |ends[r]| - 1 are
-// rows of rank r. Equal rows keep their order. Indices out of range follow this
-// rank's own rows, from entry |bad| on.
-typedef struct tarn__whole_sorted {
-  size_t rank;
-  size_t ranks;
-  size_t table_rows;
-  bool copies;        // there are several, and parts differ between them
-  bool narrow;        // no rank has more rows than 32 bits can count
-  unsigned shift;     // row r is in region r >> shift
-  size_t *firsts;     // ranks + 1: the first row of each
-  uint32_t *regions;  // TARN__REGIONS + 1: the bucket of its rows; the last:
-                      // of indices out of range
-  uint32_t *buckets;  // ranks + 1 of each half of a piece
-  int64_t *indices;   // room for a piece
-  uint32_t *homes;    // the bucket of each; room for a piece
-  uint64_t *entries;  // a piece
-  size_t *next;       // ranks
-  size_t *ends;       // ranks
-  size_t bad;
-} tarn__whole_sorted;
-
-// An entry is a row number and the position of its index in the piece. The row
-// number of every table fits.
-static inline uint64_t tarn__entry_row(uint64_t entry) {
-  return entry >> TARN__PIECE_BITS;
-}
-
-static inline uint32_t tarn__entry_position(uint64_t entry) {
-  return (uint32_t)(entry & (TARN__PIECE - 1));
-}
-
-// Prepares for the indices of |table|, of which rank r owns bytes |offsets[r]|
-// to |offsets[r + 1]| - 1.
-void tarn__sorted_look_at(tarn__whole_sorted *sorted,
-                          const tarn__whole_tensor *table,
-                          const size_t *offsets);
-
-// Sorts |count| 64-bit |indices| of any alignment, at most a piece; they may be
-// in |sorted->indices|. |keep_bad|: keeps indices that are out of range.
-//
-// Cost: O(count + ranks).
-void tarn__sorted_take(tarn__whole_sorted *sorted, const void *indices,
-                       size_t count, bool keep_bad);
-
-// The rank that owns |row|, which the table has.
-size_t tarn__sorted_owner(const tarn__whole_sorted *sorted, size_t row);
-
-// --- exchange_staging.c ----------------------------------------------------
-
-// What comes after an opening.
-typedef enum tarn__whole_then {
-  TARN__NO_OPENING,
-  TARN__THEN_NOTHING,
-  TARN__THEN_OPENS,  // another opening
-  TARN__THEN_ASKS,   // asks
-} tarn__whole_then;
-
-// What a rank asks of another. With 0 rows: it asks no more, if it is not an
-// opening that says what is to come.
-typedef struct tarn__whole_ask {
-  uint32_t from;     // the rank that asks
-  uint32_t count;    // rows
-  uint64_t number;   // of the asks of that rank
-  uint64_t element;  // the first of each row
-  uint64_t width;    // elements of them
-  uint64_t call;     // that it is of
-  uint32_t list;     // bytes of its list
-  uint32_t then;     // a tarn__whole_then
-} tarn__whole_ask;
-
-// An ask as far ranks send and hear it: without the list, unless it opens.
-typedef struct tarn__whole_letter {
-  tarn__whole_ask ask;
-  unsigned char list[TARN__INLINE];  // of no more bytes than that
-} tarn__whole_letter;
-
-// Where an ask is written.
-typedef struct tarn__whole_slot {
-  atomic_uint *served;
-  tarn__whole_ask *ask;
-  unsigned char *room;  // list and rows
-} tarn__whole_slot;
-
-// What a rank reads of the others of its machine, at the beginning of its
-// staging. Each writes its own words.
-typedef struct tarn__whole_board {
-  _Alignas(64) atomic_ullong beat;  // changes while the rank is in an exchange
-  atomic_ullong wants;              // rows, in the call that begins
-  atomic_ullong listed;  // the last exchange for which its list is there
-  _Alignas(64) struct {
-    atomic_ullong posted;    // a bit for each slot of that rank
-    atomic_ullong offered;   // likewise: with rows that were bought
-    atomic_ullong finished;  // the last exchange in which it asks no more
-  } of[];                    // each rank of the machine
-} tarn__whole_board;
-
-typedef struct tarn__whole_staging {
-  size_t count;           // ranks of this machine
-  size_t self;            // this rank's number among them
-  size_t size;            // of each rank's; 0: none yet
-  size_t slots;           // of each
-  size_t room;            // bytes of a slot's list and rows
-  unsigned char **bases;  // of each rank's; NULL: not mapped
-} tarn__whole_staging;
-
-// Creates the staging of |whole| for the ranks of |comm|, of which |near| are
-// on this machine, together with all. Nothing is left of it on failure.
-//
-// TARN_FULL, TARN_E_IO  a rank has no memory, or no file descriptors left.
-TARN_MUST_CHECK tarn_status tarn__staging_make(tarn_whole *whole,
-                                               tarn_comm *comm,
-                                               const tarn__comm_near *near,
-                                               tarn__whole_staging *staging);
-void tarn__staging_drop(tarn__whole_staging *staging);
-
-// In a child of fork, which keeps the mappings.
-void tarn__staging_forget(tarn__whole_staging *staging);
-
-tarn__whole_board *tarn__staging_board(const tarn__whole_staging *staging,
-                                       size_t near);
-tarn__whole_slot tarn__staging_slot(const tarn__whole_staging *staging,
-                                    size_t near, size_t slot);
 
 // --- kept between calls ----------------------------------------------------
 

@@ -6,8 +6,9 @@
 //   exchange.c          distributed types, and every scatter-add: collective
 //   exchange_sort.c     indices by the rank that owns their row
 //   exchange_staging.c  shared memory through which rows pass
-//   exchange_round.c    asking, serving, placing
+//   exchange_loop.c     asking, serving, placing, in a loop
 //   exchange_move.c     rows of one rank: its part, staging and dense rows
+//   exchange_sink.c     dense rows that go elsewhere than into the table
 #ifndef TARN_WHOLE_ROWS_H_
 #define TARN_WHOLE_ROWS_H_
 
