@@ -99,35 +99,25 @@ static tarn_status grow_slots(tarn__embedding_tally *tally) {
   return TARN_OK;
 }
 
-// Room for |more| elements of |size| bytes behind |used| in |*io_array|.
-static tarn_status make_room(void **io_array, size_t *io_room, size_t used,
-                             size_t more, size_t size) {
-  size_t room = *io_room == 0 ? LEAST_ROOM : *io_room;
-  if (used + more <= *io_room) return TARN_OK;
-  while (room < used + more)
-    room *= 2;
-  void *array = tarn__host_array(room, size);
-  if (array == NULL) return TARN_E_NOMEM;
-  if (used > 0) memcpy(array, *io_array, used * size);
-  tarn__host_free_array(*io_array, *io_room, size);
-  *io_array = array;
-  *io_room = room;
+// Room for |more| gradients, each of another row.
+static tarn_status make_room(tarn__embedding_tally *tally, size_t more) {
+  size_t rows = tally->used + more;
+  size_t order = tally->counted + more;
+  if (rows > tally->room) {
+    void *grown = tarn__host_grow(tally->rows, &tally->room, rows, LEAST_ROOM,
+                                  sizeof *tally->rows);
+    if (grown == NULL) return TARN_E_NOMEM;
+    tally->rows = grown;
+  }
+  if (order > tally->order_room) {
+    void *grown = tarn__host_grow(tally->order, &tally->order_room, order,
+                                  LEAST_ROOM, sizeof *tally->order);
+    if (grown == NULL) return TARN_E_NOMEM;
+    tally->order = grown;
+  }
+  while (2 * rows > slots_of(tally))
+    TARN__TRY(grow_slots(tally));
   return TARN_OK;
-}
-
-static tarn_status make_room_for(tarn__embedding_tally *tally, size_t more) {
-  void *rows = tally->rows;
-  void *order = tally->order;
-  tarn_status status =
-      make_room(&rows, &tally->room, tally->used, more, sizeof *tally->rows);
-  tally->rows = rows;
-  if (status == TARN_OK)
-    status = make_room(&order, &tally->order_room, tally->counted, more,
-                       sizeof *tally->order);
-  tally->order = order;
-  while (status == TARN_OK && 2 * (tally->used + more) > slots_of(tally))
-    status = grow_slots(tally);
-  return status;
 }
 
 // Always inline: gcc drops calls of what only prefetches.
@@ -161,7 +151,7 @@ tarn_status tarn__tally_count(tarn__embedding_tally *tally,
                               size_t count) {
   for (size_t i = 0; i < count; i += AHEAD) {
     size_t some = tarn__lesser(count - i, AHEAD);
-    TARN__TRY(make_room_for(tally, some));
+    TARN__TRY(make_room(tally, some));
     count_some(tally, arrivals + i, some);
   }
   return TARN_OK;
