@@ -16,6 +16,7 @@
 #include "table_scene.h"
 #include "table_torch.h"
 #include "tarn/embedding.h"
+#include "whole_indices.h"
 
 enum { COUNT = 1 << 18, KINDS = 3 };  // gradients of all ranks in an apply
 
@@ -86,40 +87,32 @@ typedef struct job {
   table_samples apply, peer;
 } job;
 
-static uint64_t draw(uint64_t number) {
-  uint64_t x = number * UINT64_C(0x9e3779b97f4a7c15);
-  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
-
-// Those of all ranks, in their order.
-static size_t index_at(const job *j, size_t at) {
-  return (size_t)(draw(at) % j->table.rows);
-}
-
-static size_t count_distinct(const job *j, size_t count) {
+static size_t count_distinct(const job *j, const int64_t *indices,
+                             size_t count) {
   size_t distinct = 0;
   unsigned char *seen = tool_array(j->table.rows, 1);
   for (size_t i = 0; i < count; i++) {
-    size_t row = index_at(j, i);
-    distinct += seen[row] == 0;
-    seen[row] = 1;
+    distinct += seen[indices[i]] == 0;
+    seen[indices[i]] = 1;
   }
   free(seen);
   return distinct;
 }
 
+// All ranks draw those of all, and each takes its part.
 static void draw_rows(job *j) {
   size_t rank = tarn_comm_rank(j->comm);
   size_t ranks = tarn_comm_size(j->comm);
   size_t width = j->table.width;
   j->count = COUNT / ranks;
-  j->distinct = count_distinct(j, j->count * ranks);
+  size_t all = j->count * ranks;
+  int64_t *indices = tool_array(all, sizeof *indices);
+  whole_draw_uniform(indices, all, j->table.rows, 1);
+  j->distinct = count_distinct(j, indices, all);
   j->indices = tool_array(j->count, sizeof *j->indices);
+  memcpy(j->indices, indices + rank * j->count, j->count * sizeof *indices);
+  free(indices);
   j->dense = tool_array(j->count * width, sizeof *j->dense);
-  for (size_t i = 0; i < j->count; i++)
-    j->indices[i] = (int64_t)index_at(j, rank * j->count + i);
   for (size_t i = 0; i < j->count * width; i++)
     j->dense[i] = 1;
   j->rows = (tarn_whole_rows){.struct_size = sizeof j->rows,
