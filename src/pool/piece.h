@@ -77,13 +77,16 @@ struct tarn__pool_piece {
     };
     uint16_t out;  // both, for whoever ends or moves the block: see below
   };
-  bool ordered;       // the order of addresses has it where it is
+  // These two are read and written with the pool's lock alone, so they share no
+  // byte with bits that the owner of a lane writes.
+  bool ordered : 1;   // the order of addresses has it where it is
+  bool deferred : 1;  // it is freed, and live until that takes effect
+  bool : 0;
   bool resizing : 1;  // a thread resizes or frees it, perhaps without the lock
   bool counted : 1;   // under its tag
   bool captured : 1;  // it was taken in a capture
   bool noticed : 1;   // of which nobody told the pool: a graph's until the end
                       // of all graphs
-  bool deferred : 1;  // and freed; live until that takes effect
   bool planned : 1;   // |home| is the layout of a step (step_layout.h)
   bool stranger : 1;  // likewise, and the present layout does not have it
   uint8_t zone;       // the owner's own, beside |home|

@@ -99,6 +99,41 @@ static void *disturb(void *context) {
   return NULL;
 }
 
+// --- searches beside blocks that come and go --------------------------------
+
+static void *take_and_free(void *context) {
+  tarn_pool *pool = context;
+  for (size_t i = 0; i < rounds; i++) {
+    tarn_block block;
+    if (!take_some(pool, 5000, &block)) continue;
+    expect(tarn_pool_free(&block, NULL) == TARN_OK);
+  }
+  atomic_fetch_add(&ended, 1);
+  return NULL;
+}
+
+// A search looks at the piece below an address, which another thread may be
+// taking from its lane just then. Lanes are opened for two threads and more.
+TEST_LOOP(searches_pass_blocks_that_come_and_go, TEST_DEVICES) {
+  enum { THREADS = 2 };
+  pthread_t threads[THREADS];
+  tarn_device *device = open_device(test_devices[_i]);
+  tarn_place place = tarn_place_on(device);
+  tarn_pool *pool = pool_at(place);
+  tarn_block found;
+  rounds = effort_on(_i, EFFORT(20000, 4000));
+  atomic_store(&ended, 0);
+  for (size_t i = 0; i < THREADS; i++)
+    threads[i] = start_thread(take_and_free, pool);
+  while (atomic_load(&ended) < THREADS) {
+    assert_fails(tarn_block_of(place, UINT64_MAX, &found, NULL), TARN_E_INVALID,
+                 "no block of the pools");
+  }
+  for (size_t i = 0; i < THREADS; i++)
+    pthread_join(threads[i], NULL);
+  assert_as_expected();
+}
+
 // --- frees of what is no block ---------------------------------------------
 
 static void *free_wrongly(void *context) {
