@@ -56,7 +56,8 @@ bool tarn__os_write_at(int fd, uint64_t offset, const void *bytes,
   const unsigned char *from = bytes;
   for (size_t done = 0; done < size;) {
     ssize_t put = pwrite(fd, from + done, size - done, (off_t)(offset + done));
-    if (put < 0 && errno != EINTR) return false;
+    if (put == 0) errno = EIO;
+    if (put <= 0 && errno != EINTR) return false;
     if (put > 0) done += (size_t)put;
   }
   return true;

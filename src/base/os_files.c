@@ -248,7 +248,8 @@ tarn_status tarn__os_file_write(const tarn__os_new_file *file,
   for (size_t done = 0; done < size;) {
     ssize_t part = write(file->fd, from + done, size - done);
     if (part > 0) done += (size_t)part;
-    if (part < 0 && errno != EINTR) return refuse("write to it", file->path);
+    if (part == 0) errno = EIO;
+    if (part <= 0 && errno != EINTR) return refuse("write to it", file->path);
   }
   return TARN_OK;
 }
