@@ -18,7 +18,7 @@
 #define AREA_NAME "tarn:comm"
 
 enum {
-  VERSION = 3,  // of what stands here, and of tarn__comm_header in comm/comm.h
+  VERSION = 4,  // of what stands here, and of tarn__comm_header in comm/comm.h
   MOST_SLOT = 256 << 10,
   MOST_SLOTS = 8 << 20,  // bytes of all slots
 };

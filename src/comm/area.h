@@ -37,10 +37,11 @@ typedef struct tarn__comm_member {
   _Alignas(64) atomic_uint arrived;  // rounds, times two; odd: frozen
   atomic_uint taken;                 // a process is this rank
   atomic_uint left;                  // and that process has left
-  int32_t receive;   // ends of its mailbox: numbers at the process
-  int32_t send;      // that made the rendezvous; else -1
-  atomic_uint done;  // collectives over messages that it is through with, if
-                     // its communicator has any (watch.c)
+  int32_t receive;    // ends of its mailbox: numbers at the process
+  int32_t send;       // that made the rendezvous; else -1
+  atomic_uint turns;  // of its waits for others outside of rounds
+  atomic_uint done;   // collectives over messages that it is through with, if
+                      // its communicator has any (watch.c)
 } tarn__comm_member;
 
 typedef struct tarn__comm_area_head {

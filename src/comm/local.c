@@ -144,8 +144,31 @@ static size_t find_missing(tarn__comm_local *local) {
   return first;
 }
 
+static unsigned turns_of(const tarn__comm_local *local, size_t rank) {
+  return atomic_load_explicit(&local->area.members[rank].turns,
+                              memory_order_relaxed);
+}
+
+static void note_turns(tarn__comm_local *local) {
+  for (size_t rank = 0; rank < local->size; rank++)
+    local->turns[rank] = turns_of(local, rank);
+}
+
+// Who is late: the first that is missing and has not waited for others itself
+// in the second half of the time. A rank that waits for a stopped one is
+// missing too, and its own deadline may be later than this one's.
+static size_t find_late(const tarn__comm_local *local, size_t missing) {
+  for (size_t rank = missing; rank < local->size; rank++) {
+    if (!tarn__area_has_arrived(&local->area, rank, local->round) &&
+        turns_of(local, rank) == local->turns[rank])
+      return rank;
+  }
+  return missing;
+}
+
 static tarn_status wait_for_all(tarn__comm_local *local) {
   tarn__comm_wait wait = tarn__wait_begin(local->timeout_ms);
+  uint64_t half = tarn__wait_left(&wait) / 2;
   for (;;) {
     // Read before the look at the others: a rank that arrived while this one
     // overslept the deadline has arrived.
@@ -154,8 +177,9 @@ static tarn_status wait_for_all(tarn__comm_local *local) {
     if (missing == local->size) return TARN_OK;
     if (tarn__area_is_broken(&local->area)) return settle(local);
     tarn__local_look(local, TARN__ENDED);
+    if (left > half) note_turns(local);
     if (left == 0) {
-      tarn__local_give_up(local, missing);
+      tarn__local_give_up(local, find_late(local, missing));
     } else {
       tarn__area_sleep(&local->area, local->round,
                        tarn__lesser(left, wait.slice));

@@ -53,6 +53,7 @@ typedef struct tarn__comm_local {
   // Of each rank:
   size_t places[TARN_COMM_MOST_RANKS];                  // in the sockets
   int watched[TARN_COMM_MOST_RANKS];                    // scratch of one look
+  unsigned turns[TARN_COMM_MOST_RANKS];                 // scratch of one wait
   tarn__comm_transfer transfers[TARN_COMM_MOST_RANKS];  // at rest all false
   tarn__comm_message mailbox[TARN_COMM_MOST_RANKS];
 } tarn__comm_local;
@@ -109,6 +110,14 @@ void tarn__local_give_up(tarn__comm_local *local, size_t rank);
 
 // TARN_OK, or the error that broke the area.
 TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__comm_local *local);
+
+// Tells the others that this rank runs, and waits for one of them outside of a
+// round.
+static inline void tarn__local_turn(tarn__comm_local *local) {
+  atomic_uint *turns = &local->area.members[local->rank].turns;
+  unsigned now = atomic_load_explicit(turns, memory_order_relaxed);
+  atomic_store_explicit(turns, now + 1, memory_order_relaxed);
+}
 
 // --- what goes by messages -------------------------------------------------
 

@@ -87,6 +87,7 @@ tarn_status tarn__comm_progress_idle(tarn__comm_progress *progress,
   if (comm->messages != NULL) {
     return tarn__comm_note(comm, tarn__messages_idle(comm->messages, by, rank));
   }
+  if (comm->local != NULL) tarn__local_turn(comm->local);
   uint64_t left = tarn__wait_left(&by->wait);
   if (by->wait.now - progress->looked >= by->wait.slice) {
     progress->looked = by->wait.now;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "comm/comm.h"
 #include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
@@ -166,6 +167,41 @@ TEST(a_stopped_rank_is_late) {
                "comm: rank 1 did not arrive within 1000 ms");
   ck_assert_int_eq(told->status[VICTIM], TARN_E_TIMEOUT);
   ck_assert_str_eq(told->texts[VICTIM], told->texts[0]);
+}
+
+// Rank 0 waits for the victim as an exchange does, and longer than rank 2,
+// which waits for both of them.
+static void wait_for_victim(tarn_comm *comm, board *told) {
+  tarn__comm_progress progress;
+  tarn_status status = tarn__comm_progress_begin(comm, &progress);
+  while (status == TARN_OK) {
+    tarn__comm_progress_extend(&progress);
+    status = tarn__comm_progress_idle(&progress, VICTIM);
+  }
+  tarn__comm_progress_end(&progress);
+  note(comm, told, status);
+}
+
+static void stop_in_exchange(tarn_comm *comm, void *context) {
+  board *told = context;
+  assert_ok(tarn_comm_barrier(comm));
+  ranks_set_timeout(comm, 1000);
+  if (is_victim(comm)) ranks_stop();
+  if (tarn_comm_rank(comm) == 0) {
+    wait_for_victim(comm, told);
+  } else {
+    note(comm, told, tarn_comm_barrier(comm));
+  }
+}
+
+TEST(a_rank_that_waits_for_a_late_one_is_not_late) {
+  board *told = ranks_shared(sizeof *told);
+  ranks_run(&(ranks_plan){.size = 3,
+                          .body = stop_in_exchange,
+                          .context = told,
+                          .stopped = 1 << VICTIM});
+  see_all_told(told, 3, TARN_E_TIMEOUT,
+               "comm: rank 1 did not arrive within 1000 ms");
 }
 
 TEST(no_deadline_is_too_long) {
