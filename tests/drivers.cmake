@@ -34,8 +34,9 @@ set(TARN_DRIVER_hip_standin TARN_TEST_DEVICE=hip:0 ${standin_settings}
 # Without kernels for rows, and with a call for each mapping, these take long and
 # find little that they do not find on cuda:0: `scripts/check long` runs them.
 string(CONCAT TARN_LONG_ON_HIP
-  "^(device_threads|examples_train|pool_(arena_random|chance|misuse_random)|"
-  "synced_caffe_threads|whole_(rows|rows_loads|rows_random|threads|types))$")
+  "^(cache_rows|device_threads|embedding_apply|examples_train|"
+  "pool_(arena_random|chance|misuse_random)|synced_caffe_threads|table_files|"
+  "whole_(rows|rows_loads|rows_random|table|threads|types))$")
 
 # Nor do these, of calls by chance, find there what they do not find on opencl:0
 # and, with conform and the sweeps, on cuda:0.

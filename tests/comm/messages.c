@@ -100,7 +100,7 @@ static void try_all(tarn_comm *comm, void *unused) {
   expect(strcmp(tarn_comm_kind(comm), "post") == 0);
 }
 
-TEST_RANGE(any_number_of_ranks, 1, POST_RANKS + 1) {
+TEST_RANGE(any_number_of_ranks, 1, EFFORT(POST_RANKS + 1, 8)) {
   post_run(&(post_job){.ranks = (size_t)_i, .run = try_all}, false);
 }
 

@@ -172,7 +172,8 @@ TEST_RANGE(many_are_as_the_model, THREADS_ARE_WATCHED ? 2 : 1, EFFORT(5, 3)) {
 }
 
 // A gather is sorted where it goes past the caches.
-TEST_RANGE(many_lines_are_as_the_model, 1, EFFORT(3, 2)) {
+TEST_RANGE(many_lines_are_as_the_model, THREADS_ARE_WATCHED ? 2 : 1,
+           THREADS_ARE_WATCHED ? 3 : EFFORT(3, 2)) {
   rows_scene_shape c = many;
   c.width = 16;
   c.table_count = 512 << 10;
@@ -183,7 +184,7 @@ TEST_RANGE(many_lines_are_as_the_model, 1, EFFORT(3, 2)) {
 
 // In a table of larger rows there is a power of two of them in a region, the
 // last of which is not full.
-TEST(regions_of_odd_rows) {
+TEST_LOOP(regions_of_odd_rows, THREADS_ARE_WATCHED ? 0 : 1) {
   rows_scene_shape c = many;
   c.width = 25;
   c.table_gap = 3;

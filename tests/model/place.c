@@ -181,8 +181,9 @@ static void place_and_end(void *context) {
 }
 
 // Parameters stay in between, so that only the first place makes them.
-TEST_LOOP_ON_LIBRARY(test_no_memory_for_the_arrays, NET_PLACES,
-                     TEST_NEEDS_DISCRETE, use_gpu) {
+TEST_LOOP_ON_LIBRARY(test_no_memory_for_the_arrays,
+                     THREADS_ARE_WATCHED ? 0 : NET_PLACES, TEST_NEEDS_DISCRETE,
+                     use_gpu) {
   warm_up();
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "kit.h"
+#include "support/effort.h"
 #include "support/faults.h"
 
 enum { MANY = 120 };
@@ -346,7 +347,7 @@ static uint64_t height_by_size(const tarn_plan_buffer *buffers) {
 }
 
 // All nodes are used, on moves; two runs are equal.
-TEST(moves_are_nodes) {
+TEST_LOOP(moves_are_nodes, THREADS_ARE_WATCHED ? 0 : 1) {
   enum { NODES = 10000 };
   tarn_plan_buffer *buffers = make_large();
   tarn_plan_problem problem = problem_of(buffers, LARGE);
@@ -365,7 +366,7 @@ TEST(moves_are_nodes) {
   free(buffers);
 }
 
-TEST(no_plan_is_higher_than_greedy_by_size) {
+TEST_LOOP(no_plan_is_higher_than_greedy_by_size, THREADS_ARE_WATCHED ? 0 : 1) {
   tarn_plan_buffer *buffers = make_large();
   tarn_plan_problem problem = problem_of(buffers, LARGE);
   tarn_plan_options options = plain;

@@ -3,9 +3,13 @@
 #include <pthread.h>
 
 #include "snapshot_scene.h"
+#include "support/effort.h"
 #include "support/tagged.h"
 
-TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES_ON_DEVICES) {
+// Scenes of one thread, which say nothing where threads are watched.
+#define ALONE_ON_DEVICES (THREADS_ARE_WATCHED ? 0 : SCENES_ON_DEVICES)
+
+TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, ALONE_ON_DEVICES) {
   scene s;
   if (!open_scene(&s, _i)) return;
   tarn_trace *trace = trace_of(s.pool);
@@ -16,7 +20,7 @@ TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES_ON_DEVICES) {
   tarn_trace_destroy(trace);
 }
 
-TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES_ON_DEVICES) {
+TEST_LOOP(without_events_all_blocks_are_the_baseline, ALONE_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -31,7 +35,7 @@ TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES_ON_DEVICES) {
   end_program(&p);
 }
 
-TEST_LOOP(events_become_the_trace, SCENES_ON_DEVICES) {
+TEST_LOOP(events_become_the_trace, ALONE_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -57,7 +61,7 @@ TEST_LOOP(events_become_the_trace, SCENES_ON_DEVICES) {
 }
 
 // What is older than the ring is the baseline, whether it is still out or not.
-TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES_ON_DEVICES) {
+TEST_LOOP(a_small_ring_loses_events_and_no_blocks, ALONE_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -77,7 +81,7 @@ TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES_ON_DEVICES) {
 
 // What happened while nothing was written may contradict what was written
 // before: an address has another block now.
-TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES_ON_DEVICES) {
+TEST_LOOP(events_from_before_a_gap_are_not_believed, ALONE_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -101,7 +105,7 @@ TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES_ON_DEVICES) {
 }
 
 // Blocks of a strategy that was replaced, and its memory, are still the pool's.
-TEST_LOOP(replaced_strategies_are_part_of_it, SCENES_ON_DEVICES) {
+TEST_LOOP(replaced_strategies_are_part_of_it, ALONE_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -120,7 +124,7 @@ TEST_LOOP(replaced_strategies_are_part_of_it, SCENES_ON_DEVICES) {
 
 // Without a ring a step that is learned is played: what was played is on the
 // statistics before they are copied.
-TEST_LOOP(steps_that_are_played_are_seen, SCENES_ON_DEVICES) {
+TEST_LOOP(steps_that_are_played_are_seen, ALONE_ON_DEVICES) {
   scene s;
   if (!open_scene(&s, _i)) return;
   for (size_t round = 0; round < 200; round++) {

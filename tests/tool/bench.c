@@ -154,40 +154,6 @@ TEST(figures_agree) {
   ck_assert_double_ge(figure(o.out, 3, "varies_ms"), 0);
 }
 
-TEST(rows_as_they_were_asked_for) {
-  tool_output o = tool_done(
-      "bench pool --workload all --pool page_unit_pool:page=65536,no_pool "
-      "--passes 1 --threads 1 --touched no -o json");
-  ck_assert_uint_eq(json_size(o.out, "workloads"), 8);
-  ck_assert(json_is(o.out, "workloads.3.name", "\"@kv-decode\""));
-  ck_assert_uint_eq(json_size(o.out, "workloads.4.results"), 2);
-  ck_assert(is_at(o.out, 0, "name", "\"page_unit_pool:page=65536\""));
-  ck_assert(is_at(o.out, 1, "name", "\"no_pool\""));
-  ck_assert(is_at(o.out, 0, "over_free_list", "null"));
-  ck_assert(is_at(o.out, 0, "glibc_over_steady", "null"));
-}
-
-TEST(table_for_people) {
-  tool_output o = tool_did(
-      "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
-      "--touched", "no", "--threads", "1", "--passes", "1");
-  char *end = strchr(o.out, '\n');
-  ck_assert_ptr_nonnull(end);
-  *end = '\0';
-  assert_contains(o.out, "Linux ");  // the machine
-  assert_contains(end + 1, "\n@bert-layer, 1 thread, untouched\n192 requests");
-  assert_contains(end + 1, "\n@resnet50-b8, 1 thread, untouched\n");
-  assert_contains(end + 1, "  x free_list ");
-  assert_contains(end + 1, "\nfree_list ");
-  assert_contains(end + 1, "\npage_unit_pool ");
-  ck_assert_ptr_null(strstr(end + 1, "failed"));
-  o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
-               "--touched", "no", "--passes", "1");
-  assert_contains(o.out, "\n@bert-layer, 1 thread, untouched\n");
-  assert_contains(o.out, "\n@bert-layer, 2 threads, untouched\n");
-  ck_assert_ptr_null(strstr(o.out, "failed"));
-}
-
 // Every pool first with its own slack, then with each that is given.
 TEST(curves_against_slack) {
   tool_output o =
@@ -233,48 +199,6 @@ TEST(curves_for_people) {
   assert_contains(o.out, "\n@bert-layer,1,1,false,0,false,arena_pool,4M,");
 }
 
-// Four programs in a row are a pass: none is like another.
-TEST(several_draws_are_a_pass) {
-  tool_output o =
-      tool_did("bench", "pool", "--workload", "@dataloader,@bert-layer",
-               "--pool", "harness,page_unit_pool", "--seeds", "4", "--touched",
-               "no", "--passes", "2", "-o", "json");
-  ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
-  ck_assert(json_is(o.out, "workloads.0.name", "\"@dataloader\""));
-  ck_assert(json_is(o.out, "workloads.2.name", "\"@bert-layer\""));
-  ck_assert(json_is(o.out, "workloads.1.threads", "2"));
-  for (int i = 0; i < 4; i++) {
-    char path[64];
-    snprintf(path, sizeof path, "workloads.%d.seeds", i);
-    ck_assert(json_is(o.out, path, "4"));
-  }
-  assert_none_failed(o.out, 4, 2);
-  // 96 pairs of one draw, 384 of four.
-  ck_assert_double_eq_tol(
-      json_number(o.out, "workloads.2.results.1.iteration_ms.2"),
-      384 * json_number(o.out, "workloads.2.results.1.pair_ns") / 1e6, 1e-9);
-  o = tool_did("bench", "pool", "--workload", "@dataloader", "--pool",
-               "page_unit_pool", "--seeds", "2", "--touched", "no", "--threads",
-               "1", "--passes", "1");
-  assert_contains(o.out,
-                  "\n@dataloader, 2 draws, 1 thread, untouched\nthe draw "
-                  "with the highest peak: 20,000 requests, ");
-}
-
-TEST(tables_for_programs) {
-  tool_output o = tool_did(
-      "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
-      "--touched", "no", "--threads", "1", "--passes", "1", "-o", "csv");
-  assert_contains(o.out, "workload,seeds,threads,spread,hogs,touched,name,");
-  assert_contains(o.out, "\n@bert-layer,1,1,false,0,false,free_list,");
-  assert_contains(o.out, "\n@resnet50-b8,1,1,false,0,false,page_unit_pool,");
-  o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
-               "--passes", "1", "-o", "md");
-  assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
-  assert_contains(o.out, "\n### @bert-layer, 2 threads, touched\n");
-  assert_contains(o.out, "\n| pool ");
-}
-
 // A default strategy that does not exist: Tarn's rows cannot begin.
 TEST(a_row_that_fails_stays) {
   setenv("TARN_POOL", "no_such_pool", 1);
@@ -292,30 +216,6 @@ TEST(a_row_that_fails_stays) {
   o = tool_ends(1, "bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                 "--threads", "1", "--touched", "no", "--passes", "1");
   assert_contains(o.out, "  failed\n");
-}
-
-// Every row by its name, with figures or with the reason why there are none.
-TEST(rows_by_default) {
-  static const char *const names[] = {
-      "\"harness\"",    "\"free_list\"", "\"glibc\"",   "\"mimalloc\"",
-      "\"jemalloc\"",   "\"tcmalloc\"",  "\"no_pool\"", "\"page_unit_pool\"",
-      "\"buddy_pool\"", "\"arena_pool\""};
-  tool_output o =
-      tool_line("bench pool --workload @bert-layer --passes 1 -o json");
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
-  ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
-  ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 10);
-  for (int row = 0; row < 10; row++) {
-    ck_assert(is_at(o.out, row, "name", names[row]));
-    if (is_at(o.out, row, "failed", "null")) continue;
-    assert_contains(o.out, "\"failed\":\"not installed: lib");
-    assert_contains(o.err, ": not installed: lib");
-  }
-  ck_assert(json_is(o.out, "workloads.1.touched", "true"));
-  ck_assert(json_is(o.out, "workloads.1.results.0.over_free_list", "null"));
-  ck_assert(json_is(o.out, "workloads.2.threads", "2"));
-  ck_assert(json_is(o.out, "workloads.2.touched", "false"));
-  ck_assert(json_is(o.out, "workloads.3.threads", "2"));
 }
 
 TEST(another_device) {
@@ -370,18 +270,6 @@ TEST(wrong_names) {
                  "page=3 is not a power of two");
 }
 
-TEST(rows_for_each_count_of_threads) {
-  tool_output o =
-      tool_did("bench", "pool", "--workload", "@bert-layer", "--pool",
-               "free_list,arena_pool", "--threads", "1,3,8", "--touched", "no",
-               "--passes", "2", "-o", "json");
-  ck_assert_uint_eq(json_size(o.out, "workloads"), 3);
-  ck_assert(json_is(o.out, "workloads.0.threads", "1"));
-  ck_assert(json_is(o.out, "workloads.1.threads", "3"));
-  ck_assert(json_is(o.out, "workloads.2.threads", "8"));
-  assert_none_failed(o.out, 3, 2);
-}
-
 TEST(threads_that_lose_their_processors) {
   tool_output o = tool_line(
       "bench pool --workload @bert-layer --pool free_list,arena_pool "
@@ -410,4 +298,121 @@ TEST(wrong_values) {
   assert_misused("bench pool --device abacus:0", "abacus");
   assert_misused("bench pool -o xml", "'xml' is not a format");
   assert_misused("bench pool --thred 2", "no option is named '--thred'");
+}
+
+// --- many rows -------------------------------------------------------------
+
+// Of the same code as above; each row is measured for a while.
+PART("rows");
+
+// Every row by its name, with figures or with the reason why there are none.
+TEST(rows_by_default) {
+  static const char *const names[] = {
+      "\"harness\"",    "\"free_list\"", "\"glibc\"",   "\"mimalloc\"",
+      "\"jemalloc\"",   "\"tcmalloc\"",  "\"no_pool\"", "\"page_unit_pool\"",
+      "\"buddy_pool\"", "\"arena_pool\""};
+  tool_output o =
+      tool_line("bench pool --workload @bert-layer --passes 1 -o json");
+  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
+  ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 10);
+  for (int row = 0; row < 10; row++) {
+    ck_assert(is_at(o.out, row, "name", names[row]));
+    if (is_at(o.out, row, "failed", "null")) continue;
+    assert_contains(o.out, "\"failed\":\"not installed: lib");
+    assert_contains(o.err, ": not installed: lib");
+  }
+  ck_assert(json_is(o.out, "workloads.1.touched", "true"));
+  ck_assert(json_is(o.out, "workloads.1.results.0.over_free_list", "null"));
+  ck_assert(json_is(o.out, "workloads.2.threads", "2"));
+  ck_assert(json_is(o.out, "workloads.2.touched", "false"));
+  ck_assert(json_is(o.out, "workloads.3.threads", "2"));
+}
+
+TEST(rows_as_they_were_asked_for) {
+  tool_output o = tool_done(
+      "bench pool --workload all --pool page_unit_pool:page=65536,no_pool "
+      "--passes 1 --threads 1 --touched no -o json");
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 8);
+  ck_assert(json_is(o.out, "workloads.3.name", "\"@kv-decode\""));
+  ck_assert_uint_eq(json_size(o.out, "workloads.4.results"), 2);
+  ck_assert(is_at(o.out, 0, "name", "\"page_unit_pool:page=65536\""));
+  ck_assert(is_at(o.out, 1, "name", "\"no_pool\""));
+  ck_assert(is_at(o.out, 0, "over_free_list", "null"));
+  ck_assert(is_at(o.out, 0, "glibc_over_steady", "null"));
+}
+
+TEST(rows_for_each_count_of_threads) {
+  tool_output o =
+      tool_did("bench", "pool", "--workload", "@bert-layer", "--pool",
+               "free_list,arena_pool", "--threads", "1,3,8", "--touched", "no",
+               "--passes", "2", "-o", "json");
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 3);
+  ck_assert(json_is(o.out, "workloads.0.threads", "1"));
+  ck_assert(json_is(o.out, "workloads.1.threads", "3"));
+  ck_assert(json_is(o.out, "workloads.2.threads", "8"));
+  assert_none_failed(o.out, 3, 2);
+}
+
+// Four programs in a row are a pass: none is like another.
+TEST(several_draws_are_a_pass) {
+  tool_output o =
+      tool_did("bench", "pool", "--workload", "@dataloader,@bert-layer",
+               "--pool", "harness,page_unit_pool", "--seeds", "4", "--touched",
+               "no", "--passes", "2", "-o", "json");
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
+  ck_assert(json_is(o.out, "workloads.0.name", "\"@dataloader\""));
+  ck_assert(json_is(o.out, "workloads.2.name", "\"@bert-layer\""));
+  ck_assert(json_is(o.out, "workloads.1.threads", "2"));
+  for (int i = 0; i < 4; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "workloads.%d.seeds", i);
+    ck_assert(json_is(o.out, path, "4"));
+  }
+  assert_none_failed(o.out, 4, 2);
+  // 96 pairs of one draw, 384 of four.
+  ck_assert_double_eq_tol(
+      json_number(o.out, "workloads.2.results.1.iteration_ms.2"),
+      384 * json_number(o.out, "workloads.2.results.1.pair_ns") / 1e6, 1e-9);
+  o = tool_did("bench", "pool", "--workload", "@dataloader", "--pool",
+               "page_unit_pool", "--seeds", "2", "--touched", "no", "--threads",
+               "1", "--passes", "1");
+  assert_contains(o.out,
+                  "\n@dataloader, 2 draws, 1 thread, untouched\nthe draw "
+                  "with the highest peak: 20,000 requests, ");
+}
+
+TEST(table_for_people) {
+  tool_output o = tool_did(
+      "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
+      "--touched", "no", "--threads", "1", "--passes", "1");
+  char *end = strchr(o.out, '\n');
+  ck_assert_ptr_nonnull(end);
+  *end = '\0';
+  assert_contains(o.out, "Linux ");  // the machine
+  assert_contains(end + 1, "\n@bert-layer, 1 thread, untouched\n192 requests");
+  assert_contains(end + 1, "\n@resnet50-b8, 1 thread, untouched\n");
+  assert_contains(end + 1, "  x free_list ");
+  assert_contains(end + 1, "\nfree_list ");
+  assert_contains(end + 1, "\npage_unit_pool ");
+  ck_assert_ptr_null(strstr(end + 1, "failed"));
+  o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+               "--touched", "no", "--passes", "1");
+  assert_contains(o.out, "\n@bert-layer, 1 thread, untouched\n");
+  assert_contains(o.out, "\n@bert-layer, 2 threads, untouched\n");
+  ck_assert_ptr_null(strstr(o.out, "failed"));
+}
+
+TEST(tables_for_programs) {
+  tool_output o = tool_did(
+      "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
+      "--touched", "no", "--threads", "1", "--passes", "1", "-o", "csv");
+  assert_contains(o.out, "workload,seeds,threads,spread,hogs,touched,name,");
+  assert_contains(o.out, "\n@bert-layer,1,1,false,0,false,free_list,");
+  assert_contains(o.out, "\n@resnet50-b8,1,1,false,0,false,page_unit_pool,");
+  o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+               "--passes", "1", "-o", "md");
+  assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
+  assert_contains(o.out, "\n### @bert-layer, 2 threads, touched\n");
+  assert_contains(o.out, "\n| pool ");
 }
