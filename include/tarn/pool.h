@@ -309,6 +309,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
 
+// tarn_pool_free by the host, as the end of a tarn_counted (tarn/counted.h)
+// around a copy of the tarn_block at |block|. A failure goes to the log.
+TARN_API void tarn_pool_free_counted(void *block);
+
 // tarn_pool_free for programs that keep only the pool and the address of the
 // block's start. A second free is detected until the address is handed out
 // again.

@@ -114,6 +114,10 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_synced_view(tarn_synced *buffer,
 //                lost; the text says which.
 TARN_API tarn_status tarn_synced_destroy(tarn_synced *buffer);
 
+// tarn_synced_destroy as the end of a tarn_counted (tarn/counted.h). A failure
+// goes to the log.
+TARN_API void tarn_synced_destroy_counted(void *buffer);
+
 // The size in bytes; 0 for NULL.
 TARN_API size_t tarn_synced_size(const tarn_synced *buffer);
 

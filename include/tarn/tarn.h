@@ -10,6 +10,7 @@
 #include "tarn/cache.h"
 #include "tarn/capture.h"
 #include "tarn/comm.h"
+#include "tarn/counted.h"
 #include "tarn/device.h"
 #include "tarn/dlpack.h"
 #include "tarn/embedding.h"

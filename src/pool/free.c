@@ -235,6 +235,12 @@ tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
   return give(block->pool, (freed){.block = block}, stream);
 }
 
+void tarn_pool_free_counted(void *block) {
+  if (tarn_pool_free(block, NULL) == TARN_OK) return;
+  tarn__log(TARN_LOG_WARN, "a block whose last view is gone: %s",
+            tarn_last_error());
+}
+
 tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                    tarn_stream *stream) {
   return give(pool, (freed){.address = address}, stream);

@@ -239,6 +239,12 @@ tarn_status tarn_synced_destroy(tarn_synced *buffer) {
   return status;
 }
 
+void tarn_synced_destroy_counted(void *buffer) {
+  if (tarn_synced_destroy(buffer) == TARN_OK) return;
+  tarn__log(TARN_LOG_WARN, "a buffer whose last view is gone: %s",
+            tarn_last_error());
+}
+
 // --- the state at a place ----------------------------------------------------
 
 static void add_span(tarn_synced_info *info, const tarn__synced_span *span,

@@ -23,6 +23,7 @@ set -eu
 table='
 include/tarn/arena.h       base                                -
 include/tarn/base.h        -                                   -
+include/tarn/counted.h    base                                -
 include/tarn/trace.h       base                                -
 include/tarn/trace_build.h base,trace                          -
 include/tarn/trace_write.h base,trace                          -
@@ -60,7 +61,7 @@ include/tarn/model_file.h  dlpack,model,safetensors                -
 include/tarn/compat_awnn.h model                               -
 include/tarn/layout.h      base                                -
 include/tarn/tarn.h        users                               -
-src/base/                  base                                base
+src/base/                  base,counted                        base
 src/trace/                 base,trace,trace_build,trace_write  base,trace
 src/plan/                  base,plan,plan_csv                  base,plan
 src/device/                base,device,device_abi,device_ext,range,rows  base,device
