@@ -35,8 +35,9 @@
 // Collectives: a gather, scatter, write back and warm of the cache are
 // collective where the table's own gather is, a scatter and write back also
 // where its scatter is: then all ranks have a cache of the same mode, and call
-// the same functions in the same order, also where they miss nothing. All else
-// is this rank's alone.
+// the same functions in the same order, also where they miss nothing. What
+// fails at one rank fails at all, with the same status, and all may try again.
+// All else is this rank's alone.
 //
 // Streams: with a stream, the call first waits for it; in every case rows have
 //          moved when it returns.
@@ -106,7 +107,8 @@ TARN_API tarn_status tarn_cache_destroy(tarn_cache *cache);
 // Cost: a hit is a look-up and a gather out of the cache. A miss is a gather
 //       out of the table and two more copies of the row. Rows for which there
 //       is no room at that moment, since others have all of it, are only
-//       gathered.
+//       gathered. Where the call is collective, an exchange and a
+//       tarn_comm_agree, whatever is missed.
 // Errors of tarn_whole_gather, and of WRITE_BACK those of tarn_whole_scatter.
 TARN_API TARN_MUST_CHECK tarn_status tarn_cache_gather(
     tarn_cache *cache, const tarn_whole_rows *rows, tarn_stream *stream);
@@ -121,7 +123,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_cache_scatter(
     tarn_cache *cache, const tarn_whole_rows *rows, tarn_stream *stream);
 
 // Writes to the table what was scattered and is not there yet, in the order of
-// rows. Returns at once of READ_ONLY.
+// rows. Returns at once of READ_ONLY. It uses these rows: no other thread
+// scatters to them meanwhile.
 //
 // Cost: a pass over the cache for each 4 MiB of rows.
 // Errors of tarn_whole_scatter; what was not written is written by the next

@@ -76,9 +76,11 @@ tarn_status tarn__cache_numbers_begin(tarn_place place, const void *numbers,
   return tarn__failure_tell(&failure);
 }
 
+// Numbers that could not be put there have been ended by begin.
 tarn_status tarn__cache_numbers_end(tarn__cache_numbers *numbers) {
-  if (numbers->block.pool == NULL) return TARN_OK;
-  return tarn_pool_free(&numbers->block, NULL);
+  tarn_block block = numbers->block;
+  numbers->block = (tarn_block){.pool = NULL};
+  return block.pool != NULL ? tarn_pool_free(&block, NULL) : TARN_OK;
 }
 
 // --- rows ------------------------------------------------------------------

@@ -238,18 +238,39 @@ static tarn_status give_awaited(tarn__cache_part *part, const uint64_t *at) {
                            &part->staging, part->slots, TARN_DTYPE_I64);
 }
 
-tarn_status tarn__cache_part_fill(tarn__cache_part *part, const uint64_t *at,
-                                  tarn_status status) {
-  status = tarn__cache_part_find_room(part, status);
-  size_t count = status == TARN_OK ? name_reads(part, at != NULL) : 0;
-  part->staging.count = count;
-  status = tarn__cache_part_move(part, TARN__ROWS_GATHER, count, status);
-  if (status == TARN_OK) status = fill_lines(part, at);
-  if (part->found == NULL) return status;
+// Staging has the rows that were read.
+static tarn_status use_rows(tarn__cache_part *part, const uint64_t *at) {
+  if (part->found == NULL) return TARN_OK;
+  tarn_status status = fill_lines(part, at);
   tarn__cache_part_filled(part, status == TARN_OK);
   TARN__TRY(status);
   TARN__TRY(give_awaited(part, at));
   return give_found(part, at);
+}
+
+// The last of what each rank does on its own: all are told how it went, unless
+// they know already.
+static tarn_status agree(const tarn_cache *cache, tarn_status status,
+                         bool known) {
+  if (known || tarn__cache_is_alone(cache)) return status;
+  return tarn_comm_agree(tarn_whole_comm(cache->table.whole), status);
+}
+
+tarn_status tarn__cache_part_fill(tarn__cache_part *part, const uint64_t *at,
+                                  tarn_status status) {
+  const tarn_cache *cache = part->call->cache;
+  status = tarn__cache_part_find_room(part, status);
+  size_t count = status == TARN_OK ? name_reads(part, at != NULL) : 0;
+  part->staging.count = count;
+  status = tarn__cache_part_move(part, TARN__ROWS_GATHER, count, status);
+  bool moved = status == TARN_OK;
+  if (moved) {
+    status = use_rows(part, at);
+  } else if (part->found != NULL) {
+    tarn__cache_part_filled(part, false);
+  }
+  bool together = !tarn__rows_are_alone(TARN__ROWS_GATHER, cache->table.whole);
+  return agree(cache, status, !moved && together);
 }
 
 // --- all of it -------------------------------------------------------------

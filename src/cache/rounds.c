@@ -156,7 +156,7 @@ static tarn_status read_all(tarn__cache_call *call, const uint64_t *keys,
   bool more = true;
   while (more) {
     size_t some = tarn__lesser(count - at, most);
-    status = read_some(call, keys + at, some, status);
+    status = read_some(call, some > 0 ? keys + at : NULL, some, status);
     at += some;
     more = at < count;
     status = ask_all(call->cache, status, &more);

@@ -17,6 +17,14 @@ static tarn_status put(tarn__cache_part *part, const tarn__cache_rows *user,
                            part->slots, TARN_DTYPE_I64);
 }
 
+// Others may be writing a row to the table to make room: it is changed after
+// that.
+static void await_written(const tarn__cache_part *part) {
+  for (size_t i = 0; i < part->count; i++)
+    if (part->found[i] == TARN__SIEVE_THERE)
+      tarn__sieve_await_written(part->call->cache->sieve, part->lines[i]);
+}
+
 // What others are filling is overwritten after that. Those that are there, and
 // were given their rows already, are given them once more.
 static tarn_status put_all(tarn__cache_part *part,
@@ -25,6 +33,7 @@ static tarn_status put_all(tarn__cache_part *part,
   tarn__cache_part_filled(part, status == TARN_OK);
   TARN__TRY(status);
   tarn__cache_part_await(part);
+  await_written(part);
   return put(part, user, TARN__SIEVE_THERE);
 }
 

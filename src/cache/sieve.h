@@ -41,17 +41,20 @@
 //
 // Whoever waits here for others holds no line that these might
 // wait for: fill or give up what is TO_FILL, and write what is TO_WRITE, before
-// tarn__sieve_await; and leave the batch before tarn__sieve_await_room.
+// tarn__sieve_await and tarn__sieve_await_written; and leave the batch before
+// tarn__sieve_await_room.
 //
 // The bytes in a line are the owner's matter: two threads that use one row at a
 // time, one of which changes it, exclude each other as they would without a
-// cache. What a line holds when it is filled is seen by those who find it.
+// cache. But whoever makes room writes rows that nobody has told it of: so who
+// changes a line awaits its writing first, tarn__sieve_await_written. What a
+// line holds when it is filled is seen by those who find it.
 //
 // Cost:    a cache miss for each key of a batch, several of which overlap. A
 //          find has another one, and a leave.
 // Threads: all functions but create and destroy from any thread. Sets are dealt
 //          out to shards, each of which has a lock that is held for a part of a
-//          batch.
+//          batch. tests/models/sieve.pml models what happens between them.
 // Memory:  tarn__sieve_bytes, about 9 bytes a line, all from create on.
 #ifndef TARN_CACHE_SIEVE_H_
 #define TARN_CACHE_SIEVE_H_
@@ -160,6 +163,10 @@ void tarn__sieve_filled(tarn__cache_sieve *sieve, const uint32_t *lines,
 // Waits until |line|, which is pinned, is filled. False: it was given up;
 // leave, and find again.
 TARN_MUST_CHECK bool tarn__sieve_await(tarn__cache_sieve *sieve, uint32_t line);
+
+// Waits while |line|, which is pinned, is written. After that an eviction does
+// not write it, since it is pinned; tarn__sieve_take_dirty may.
+void tarn__sieve_await_written(tarn__cache_sieve *sieve, uint32_t line);
 
 // Waits while each line of the set of |key| is pinned.
 void tarn__sieve_await_room(tarn__cache_sieve *sieve, uint64_t key);

@@ -160,5 +160,6 @@ void tarn__sieve_written(tarn__cache_sieve *sieve, uint32_t line, bool ok) {
   if (!ok && keeps) state |= TARN__SIEVE_DIRTY;
   shard->written += ok;
   tarn__sieve_unpin(shard, &set, way, state);
+  tarn__sieve_tell(shard);
   tarn__short_lock_leave(&shard->lock);
 }

@@ -16,7 +16,7 @@ void tarn__sieve_change(tarn__cache_sieve_shard *shard,
   set->states[way] = state;
 }
 
-static void tell(tarn__cache_sieve_shard *shard) {
+void tarn__sieve_tell(tarn__cache_sieve_shard *shard) {
   if (shard->waiting > 0) tarn__news_tell(&shard->news);
 }
 
@@ -27,7 +27,7 @@ void tarn__sieve_unpin(tarn__cache_sieve_shard *shard,
   bool last = !tarn__sieve_is_pinned(state);
   if (last && set->words[way] == TARN__SIEVE_NO_KEY) state = 0;
   tarn__sieve_change(shard, set, way, state);
-  if (last) tell(shard);
+  if (last) tarn__sieve_tell(shard);
 }
 
 // Until the next news; leaves the lock meanwhile.
@@ -54,7 +54,7 @@ static void fill_one(tarn__cache_sieve_shard *shard,
   } else if (keeps) {
     set->words[way] &= ~(uint32_t)TARN__SIEVE_UNREADABLE;
   }
-  tell(shard);
+  tarn__sieve_tell(shard);
 }
 
 void tarn__sieve_filled(tarn__cache_sieve *sieve, const uint32_t *lines,
@@ -79,6 +79,15 @@ bool tarn__sieve_await(tarn__cache_sieve *sieve, uint32_t line) {
   bool ok = (*state & TARN__SIEVE_GIVEN_UP) == 0;
   tarn__short_lock_leave(&shard->lock);
   return ok;
+}
+
+void tarn__sieve_await_written(tarn__cache_sieve *sieve, uint32_t line) {
+  tarn__cache_sieve_set set = tarn__sieve_set_at(sieve, line / WAYS);
+  tarn__cache_sieve_shard *shard = tarn__sieve_shard_of(sieve, line / WAYS);
+  tarn__short_lock_enter(&shard->lock);
+  while ((set.states[line % WAYS] & TARN__SIEVE_WRITING) != 0)
+    wait_inside(shard);
+  tarn__short_lock_leave(&shard->lock);
 }
 
 static bool is_full(const tarn__cache_sieve_set *set) {

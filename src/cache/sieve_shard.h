@@ -10,7 +10,7 @@ enum { TARN__SIEVE_MOST_SHARDS = 256 };
 // A cache line of its own. The lock guards the rest, and the shard's sets.
 typedef struct tarn__cache_sieve_shard {
   _Alignas(64) tarn__short_lock lock;
-  tarn__news news;   // a line is filled, or the last pin of one is gone
+  tarn__news news;   // a line is filled or written, or its last pin is gone
   uint32_t waiting;  // threads that want news
   size_t used;
   size_t dirty;
@@ -68,12 +68,15 @@ void tarn__sieve_await_readers(tarn__cache_sieve *sieve);
 
 // Inside the lock, all below.
 
+// Tells those who wait that there is news.
+void tarn__sieve_tell(tarn__cache_sieve_shard *shard);
+
 // Gives the line a new state; its word is as it will be.
 void tarn__sieve_change(tarn__cache_sieve_shard *shard,
                         const tarn__cache_sieve_set *set, unsigned way,
                         uint32_t state);
 
-// The same with one pin less, and tells those who wait.
+// The same with one pin less; where that was the last one, that is news.
 void tarn__sieve_unpin(tarn__cache_sieve_shard *shard,
                        const tarn__cache_sieve_set *set, unsigned way,
                        uint32_t state);
