@@ -253,7 +253,8 @@ static bool time_all_alone(table_scene *alone, talk *torch, table_result *out) {
   return end(alone, &j);
 }
 
-static bool measure_alone(table_scene *alone, table_result *out) {
+static bool measure_alone(table_scene *alone, void *context) {
+  table_result *out = context;
   talk *torch = table_torch_start(alone->why);
   for (size_t k = 0; torch == NULL && k < KINDS; k++) {
     table_skip(out, OVER_TORCH + k, alone->why);
@@ -264,20 +265,8 @@ static bool measure_alone(table_scene *alone, table_result *out) {
   return did;
 }
 
-// The others wait meanwhile.
-static bool go_alone(table_scene *s, table_result *out) {
-  table_scene alone = *s;
-  int color = (int)s->rank;
-  if (!table_did(s, tarn_comm_split(s->comm, color, 0, &alone.comm)))
-    return false;
-  bool did = s->rank != 0 || measure_alone(&alone, out);
-  if (!did) memcpy(s->why, alone.why, sizeof s->why);
-  (void)tarn_comm_destroy(alone.comm);
-  return table_agree(s, did);
-}
-
 static bool measure(table_scene *s, table_result *out) {
-  return measure_together(s, out) && go_alone(s, out);
+  return measure_together(s, out) && table_alone(s, measure_alone, out);
 }
 
 const table_part table_apply_part = {

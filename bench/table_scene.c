@@ -53,6 +53,17 @@ bool table_agree(table_scene *s, bool mine) {
   return meet(s, mine, 0, &last);
 }
 
+bool table_alone(table_scene *s, table_step *step, void *context) {
+  table_scene alone = *s;
+  int color = (int)s->rank;
+  if (!table_did(s, tarn_comm_split(s->comm, color, 0, &alone.comm)))
+    return false;
+  bool did = s->rank != 0 || step(&alone, context);
+  if (!did) memcpy(s->why, alone.why, sizeof s->why);
+  (void)tarn_comm_destroy(alone.comm);
+  return table_agree(s, did);
+}
+
 // --- times -------------------------------------------------------------------
 
 // Ranks wake up one after the other: so all wait for a moment that lies behind.

@@ -31,6 +31,13 @@ bool table_refuse(table_scene *s, const char *format, ...)
 // of the lowest rank that failed.
 bool table_agree(table_scene *s, bool mine);
 
+// What ranks do at a time.
+typedef bool table_step(table_scene *s, void *context);
+
+// Collective: the first rank does |step| with a communicator that is only its
+// own. The others wait meanwhile. False: it has failed.
+bool table_alone(table_scene *s, table_step *step, void *context);
+
 // --- times -------------------------------------------------------------------
 
 // Nanoseconds of the passes so far.
@@ -39,10 +46,8 @@ typedef struct table_samples {
   size_t count;
 } table_samples;
 
-// What all ranks do at a time; may be collective.
-typedef bool table_step(table_scene *s, void *context);
-
-// Collective: begins |step| at all ranks at one moment, and appends the time
+// Collective: begins |step|, which may be collective, at all ranks at one
+// moment, and appends the time
 // until the last one has done it. False: a rank has failed.
 bool table_time(table_scene *s, table_step *step, void *context,
                 table_samples *io_samples);

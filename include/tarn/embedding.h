@@ -133,6 +133,14 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_embedding_create(
 // Errors as of tarn_whole_destroy.
 TARN_API tarn_status tarn_embedding_destroy(tarn_embedding *embedding);
 
+// Gives |embedding|, a tarn_embedding or NULL, up at this rank, as
+// tarn_whole_give_up does whole memory (whole.h): when each rank has given it
+// up, it ends with the next collective that makes or ends whole memory of its
+// communicator. One of a table on disks stays until its table ends.
+//
+// Threads: any, also while another is in a collective.
+TARN_API void tarn_embedding_give_up(void *embedding);
+
 // Updates the rows that |gradients->indices| of all ranks name. Dense row i is
 // the gradient of the row indices[i]; gradients are F32, F16 or BF16, at any
 // place. An index may come up any number of times, at any ranks; with

@@ -142,7 +142,10 @@ typedef struct tarn_file_report {
 //                 not told by the path; tensors or options differ between
 //                 ranks.
 // TARN_E_IO       the system refused; the text names the path, the byte and
-//                 the rank. The old file is as it was.
+//                 the rank. The old file is as it was. If only the new one's
+//                 name could not be brought to the disk, which the text says,
+//                 it is there, whole, and a loss of power may bring the old one
+//                 back.
 // TARN_E_STATE    cancelled. The old file is as it was.
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_store(
     const tarn_whole_tensor *tensor, const char *path,
@@ -199,6 +202,14 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_load_raw(
 
 // Stores each rank's rows in a file of its own, PREFIX_part_I_of_N, with rank I
 // of N. There are no checksums in it. Collective.
+//
+// The files get their names when all of them are on the disk, but not all at
+// once: after a crash or a loss of power meanwhile each is the old or the new
+// one, whole, and some may be old and some new, which nothing in them tells.
+// After an error the old files are as they were, unless a rank was lost, or the
+// text says that a file could not be put there or that its name could not be
+// brought to the disk: then some may be new. Programs that must know choose a
+// new prefix for each store.
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_store_raw(
     const tarn_whole_tensor *tensor, const char *prefix,
     const tarn_file_options *options, tarn_file_report *out_report);

@@ -12,6 +12,7 @@
 #include "tarn/comm.h"
 #include "tarn/counted.h"
 #include "tarn/device.h"
+#include "tarn/disk.h"
 #include "tarn/dlpack.h"
 #include "tarn/embedding.h"
 #include "tarn/layout.h"

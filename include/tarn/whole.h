@@ -171,11 +171,29 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_create(
 // TARN_E_PEER_LOST, TARN_E_TIMEOUT, TARN_E_CORRUPT
 //                 the memory is destroyed at this rank all the same.
 // TARN_E_DEVICE   likewise; a driver refused to free a part of it.
-// TARN_E_STATE    an embedding of it exists (embedding.h). Nothing has changed.
+// TARN_E_STATE    it has an embedding (embedding.h) that not all ranks have
+//                 given up. Nothing else has changed.
 // TARN_E_INVALID  ranks pass different whole memories or are in another call.
 //                 Nothing has changed. The same holds for every error that does
 //                 not break the communicator.
 TARN_API tarn_status tarn_whole_destroy(tarn_whole *whole);
+
+// Gives |whole|, a tarn_whole or NULL, up at this rank, which must not use it
+// any more. Not a collective, and never waits: for finalizers, and as the end
+// of a tarn_counted (counted.h). When each rank has given it up, it is
+// destroyed by the next tarn_whole_create, tarn_whole_destroy or
+// tarn_whole_collect of its communicator. It stays while an embedding of it
+// exists or a gather of it is under way; one of a table on disks ends with that
+// (tarn_embedding_give_up, tarn_disk_give_up).
+//
+// Threads: any, also while another is in a collective.
+// Cost:    none.
+TARN_API void tarn_whole_give_up(void *whole);
+
+// Destroys what all ranks of |comm| have given up. Collective. On a broken
+// communicator, what this rank has given up, as tarn_whole_destroy would. A
+// device that refuses to free memory is told to the log.
+TARN_API tarn_status tarn_whole_collect(tarn_comm *comm);
 
 typedef struct tarn_whole_info {
   size_t struct_size;
@@ -431,7 +449,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_whole_gather_begin(
 // called by all ranks that have begun it, in any order with other collectives
 // where a thread moves the rows; otherwise in the same one.
 //
-// TARN_E_STATE  it was begun before a fork, by the parent.
+// TARN_E_STATE  it was begun before a fork, by the parent: |fetch| is left
+//               behind, as its thread may have been changing it.
 // All other errors as of tarn_whole_gather; |fetch| is freed all the same.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_whole_gather_end(tarn_whole_fetch *fetch);

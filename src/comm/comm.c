@@ -85,6 +85,7 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
   TARN__TRY(read_ops(ops, &known));
   tarn_comm *comm = tarn__host_alloc(sizeof *comm);
   if (comm == NULL) return TARN_E_NOMEM;
+  tarn_list_init(&comm->holders);
   comm->headers = tarn__host_array(size, sizeof *comm->headers);
   comm->ops = known;
   comm->self = self;
@@ -118,12 +119,18 @@ tarn_status tarn_comm_destroy(tarn_comm *comm) {
   return tarn_comm_destroy(near.comm);
 }
 
-void tarn__comm_hold(tarn_comm *comm) {
+void tarn__comm_hold(tarn_comm *comm, tarn_list *node) {
   comm->held++;
+  tarn_list_add_tail(&comm->holders, node);
 }
 
-void tarn__comm_release(tarn_comm *comm) {
+void tarn__comm_release(tarn_comm *comm, tarn_list *node) {
   comm->held--;
+  tarn_list_del(node);
+}
+
+tarn_list *tarn__comm_holders(tarn_comm *comm) {
+  return &comm->holders;
 }
 
 void tarn__comm_call_for(tarn_comm *comm, const tarn__comm_caller *caller) {

@@ -13,9 +13,13 @@
 
 // --- for rooms above -------------------------------------------------------
 
-// Counts what was created with |comm|, which cannot be destroyed before.
-void tarn__comm_hold(tarn_comm *comm);
-void tarn__comm_release(tarn_comm *comm);
+// Counts what was created with |comm|, which cannot be destroyed before, and
+// lists it by |node|, in the order of creation. By the thread of collectives.
+void tarn__comm_hold(tarn_comm *comm, tarn_list *node);
+void tarn__comm_release(tarn_comm *comm, tarn_list *node);
+
+// What was created with |comm|: the head of the nodes.
+tarn_list *tarn__comm_holders(tarn_comm *comm);
 
 // TARN_OK; TARN_E_INVALID for NULL, TARN_E_STATE in a child of fork, or the
 // error that broke the communicator, with its text.
@@ -177,6 +181,7 @@ struct tarn_comm {
   uint64_t timeout_ms;
   uint32_t generation;   // of forks
   size_t held;           // made with it
+  tarn_list holders;     // of them
   uint64_t meetings;     // header exchanges so far
   tarn__failure broken;  // what broke it
   const tarn__comm_caller *caller;

@@ -151,6 +151,10 @@ static void settle_write(tarn__disk_blocks *b,
   tarn__map_set(&b->map, 0, request->block, request->entry);
 }
 
+void tarn__blocks_start(tarn__disk_blocks *b) {
+  tarn__io_start(b->io);
+}
+
 tarn__disk_block_request *tarn__blocks_wait(tarn__disk_blocks *b) {
   tarn__io_request *io = NULL;
   if (!tarn_list_empty(&b->ready)) {

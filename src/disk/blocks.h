@@ -143,6 +143,9 @@ void tarn__blocks_read(tarn__disk_blocks *blocks,
 void tarn__blocks_write(tarn__disk_blocks *blocks,
                         tarn__disk_block_request *request);
 
+// Sends what was submitted to the system now.
+void tarn__blocks_start(tarn__disk_blocks *blocks);
+
 // The next request that is done; NULL: none is under way.
 tarn__disk_block_request *tarn__blocks_wait(tarn__disk_blocks *blocks);
 
@@ -153,14 +156,28 @@ tarn__disk_block_request *tarn__blocks_wait(tarn__disk_blocks *blocks);
 TARN_MUST_CHECK tarn_status tarn__blocks_check(
     const tarn__disk_blocks *blocks, const tarn__disk_block_request *request);
 
-// Makes all that was written since the last one a new epoch, with |note|,
-// TARN__ROOT_NOTE bytes. Nothing is under way. Without changes it is a new
-// epoch as well.
+// A flush is two steps, so that files that are flushed together can all take
+// the first one before any takes the second.
+
+// Brings all that was written since the last epoch to the disk, with what says
+// where it is. Nothing is under way. The newest epoch is the same as before,
+// and another one may be prepared, with what is written meanwhile.
 //
-// TARN_E_IO  the system refused; on the disk is the last epoch, or, where the
-//            text says so, this one. Where it says that the file must be opened
-//            again, nothing can be written before: what the disk has is not
-//            known. Else another try may succeed.
+// TARN_E_IO  the system refused; another try may succeed. Where the text says
+//            that the file must be opened again, nothing can be written before:
+//            what the disk has is not known.
+TARN_MUST_CHECK tarn_status tarn__blocks_prepare(tarn__disk_blocks *blocks);
+
+// Makes what was prepared a new epoch, with |note|, TARN__ROOT_NOTE bytes.
+// Nothing was written since it was prepared. Without changes it is a new epoch
+// as well.
+//
+// TARN_E_IO  the file must be opened again, as the text says: on the disk may
+//            be this epoch or the one before.
+TARN_MUST_CHECK tarn_status tarn__blocks_commit(tarn__disk_blocks *blocks,
+                                                const void *note);
+
+// Both.
 TARN_MUST_CHECK tarn_status tarn__blocks_flush(tarn__disk_blocks *blocks,
                                                const void *note);
 

@@ -3,17 +3,17 @@
 //
 //   changed pages   level 0, 1, ...   each to a free place; the entry above
 //        │                            names it, so that page has changed too
-//     datasync                        all that the root will name is there
-//        │
+//     datasync                        all that the root will name is there: the
+//        │                            epoch is prepared
 //       root                          over that of the epoch before the last
 //        │
 //     datasync                        the epoch is the newest
 //        │
 //       turn                          places of the epoch before are free
 //
-// Up to the first datasync nothing but free places has changed, and another try
-// begins where the last one failed. From there on a failure leaves open what
-// the disk has: the file is broken then.
+// Up to the end of the first datasync nothing but free places has changed, and
+// another try begins where the last one failed. A failed datasync, or one of
+// the root, leaves open what the disk has: the file is broken then.
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -153,8 +153,7 @@ static void make_root(tarn__disk_blocks *b, uint64_t epoch, const void *note) {
 
 // --- flush -------------------------------------------------------------------
 
-static tarn_status commit(tarn__disk_blocks *b, const void *note) {
-  TARN__TRY(tarn__blocks_sync(b));
+static tarn_status put_root(tarn__disk_blocks *b, const void *note) {
   make_root(b, b->epoch + 1, note);
   return tarn__blocks_write_root(b, (b->epoch + 1) % TARN__ROOTS);
 }
@@ -175,13 +174,22 @@ static tarn_status break_off(tarn__disk_blocks *b) {
   return refuse_broken(b, path_ends == NULL ? why : path_ends + 3);
 }
 
-tarn_status tarn__blocks_flush(tarn__disk_blocks *b, const void *note) {
+tarn_status tarn__blocks_prepare(tarn__disk_blocks *b) {
   assert(tarn__io_count(b->io) == 0 && tarn_list_empty(&b->ready));
   if (b->broken) return refuse_broken(b, "a flush has failed");
   TARN__TRY(write_pages(b));
-  if (commit(b, note) != TARN_OK) return break_off(b);
+  return tarn__blocks_sync(b) == TARN_OK ? TARN_OK : break_off(b);
+}
+
+tarn_status tarn__blocks_commit(tarn__disk_blocks *b, const void *note) {
+  if (put_root(b, note) != TARN_OK) return break_off(b);
   tarn__space_turn(&b->space);
   b->before = b->epoch;
   b->epoch++;
   return TARN_OK;
+}
+
+tarn_status tarn__blocks_flush(tarn__disk_blocks *b, const void *note) {
+  TARN__TRY(tarn__blocks_prepare(b));
+  return tarn__blocks_commit(b, note);
 }

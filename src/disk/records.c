@@ -20,6 +20,8 @@
 
 #define NO_LINE UINT32_MAX
 
+enum { PINNED_PART = 4 };  // of the lines: what finds room, pinned
+
 // --- one turn ----------------------------------------------------------------
 
 static void take_found(tarn__disk_records *r,
@@ -85,14 +87,19 @@ static size_t count_missing(const tarn__disk_records *r, size_t count) {
   return missing;
 }
 
-static tarn_status turn(tarn__disk_records *r, const uint64_t *numbers,
-                        size_t count) {
-  size_t progress = 0;
+static void begin_turn(tarn__disk_records *r, const uint64_t *numbers,
+                       size_t count) {
+  r->progress = 0;
   tarn__jobs_clear(&r->jobs);
-  for (size_t i = 0; i < count && most_at_once(&r->jobs) > 0;)
-    i = find_some(r, numbers, count, i, &progress);
+  for (size_t i = 0; i < count && most_at_once(&r->jobs) > 0;) {
+    i = find_some(r, numbers, count, i, &r->progress);
+    tarn__jobs_start(r);
+  }
+}
+
+static tarn_status end_turn(tarn__disk_records *r) {
   TARN__TRY(tarn__jobs_run(r));
-  if (progress > 0) return TARN_OK;
+  if (r->progress > 0) return TARN_OK;
   return tarn__fail(TARN_FULL,
                     "disk: no room for a record: %" PRIu64
                     " are pinned, of %zu that fit",
@@ -101,27 +108,36 @@ static tarn_status turn(tarn__disk_records *r, const uint64_t *numbers,
 
 // --- pins --------------------------------------------------------------------
 
-static void leave(tarn__disk_records *r, size_t count, bool dirty) {
-  for (size_t i = 0; i < count; i++) {
-    if (r->found_lines[i] == NO_LINE) continue;
-    tarn__sieve_let_go(r->sieve, r->found_lines[i], dirty);
-    r->pins--;
-  }
+static void unpin(tarn__disk_records *r, uint32_t line, bool dirty) {
+  tarn__sieve_let_go(r->sieve, line, dirty);
+  r->pins--;
+}
+
+static void leave(tarn__disk_records *r, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (r->found_lines[i] != NO_LINE) unpin(r, r->found_lines[i], false);
+}
+
+static void begin_window(tarn__disk_records *r, const uint64_t *numbers,
+                         size_t count) {
+  memset(r->found_lines, 0xff, count * sizeof *r->found_lines);
+  begin_turn(r, numbers, count);
 }
 
 // Pins up to a window of numbers. On failure nothing is pinned.
-static tarn_status pin_window(tarn__disk_records *r, const uint64_t *numbers,
+static tarn_status end_window(tarn__disk_records *r, const uint64_t *numbers,
                               size_t count) {
-  tarn_status status = TARN_OK;
-  size_t missing = count;
-  memset(r->found_lines, 0xff, count * sizeof *r->found_lines);
+  tarn_status status = end_turn(r);
+  size_t missing = count_missing(r, count);
+  r->pins += count - missing;
   while (missing > 0 && status == TARN_OK) {
-    status = turn(r, numbers, count);
+    begin_turn(r, numbers, count);
+    status = end_turn(r);
     size_t now = count_missing(r, count);
     r->pins += missing - now;
     missing = now;
   }
-  if (status != TARN_OK) leave(r, count, false);
+  if (status != TARN_OK) leave(r, count);
   return status;
 }
 
@@ -137,13 +153,52 @@ static tarn_status check_numbers(const tarn__disk_records *r,
   return TARN_OK;
 }
 
+void tarn__records_begin(tarn__disk_records *r, const uint64_t *numbers,
+                         size_t count) {
+  tarn__records_stop(r);
+  if (count > r->window || r->pins + count > r->line_count / PINNED_PART)
+    return;
+  if (check_numbers(r, numbers, count) != TARN_OK) return;
+  begin_window(r, numbers, count);
+  r->begun = numbers;
+  r->begun_count = count;
+}
+
+bool tarn__records_has_begun(const tarn__disk_records *r) {
+  return r->begun != NULL;
+}
+
+void tarn__records_stop(tarn__disk_records *r) {
+  if (r->begun == NULL) return;
+  tarn_status status = end_window(r, r->begun, r->begun_count);
+  if (status == TARN_OK) leave(r, r->begun_count);
+  r->begun = NULL;
+}
+
+// Whether the window was begun; it is not any more.
+static bool take_begun(tarn__disk_records *r, const uint64_t *numbers,
+                       size_t count) {
+  bool begun = r->begun == numbers && r->begun_count == count;
+  if (!begun) tarn__records_stop(r);
+  r->begun = NULL;
+  return begun;
+}
+
+static tarn_status pin_window(tarn__disk_records *r, const uint64_t *numbers,
+                              size_t count) {
+  if (!take_begun(r, numbers, count)) begin_window(r, numbers, count);
+  return end_window(r, numbers, count);
+}
+
 tarn_status tarn__records_pin(tarn__disk_records *r, const uint64_t *numbers,
                               size_t count, void **out_records) {
-  TARN__TRY(check_numbers(r, numbers, count));
+  tarn_status status = check_numbers(r, numbers, count);
+  if (status != TARN_OK) tarn__records_stop(r);
+  TARN__TRY(status);
   r->tally.asked += count;
   for (size_t done = 0; done < count;) {
     size_t some = tarn__lesser(count - done, r->window);
-    tarn_status status = pin_window(r, numbers + done, some);
+    status = pin_window(r, numbers + done, some);
     if (status != TARN_OK) {
       tarn__records_unpin(r, out_records, done, false);
       memset(out_records, 0, done * sizeof *out_records);
@@ -158,14 +213,9 @@ tarn_status tarn__records_pin(tarn__disk_records *r, const uint64_t *numbers,
 
 void tarn__records_unpin(tarn__disk_records *r, void *const *pinned,
                          size_t count, bool dirty) {
-  for (size_t done = 0; done < count;) {
-    size_t some = tarn__lesser(count - done, r->window);
-    for (size_t i = 0; i < some; i++) {
-      size_t offset = (size_t)((unsigned char *)pinned[done + i] - r->lines);
-      r->found_lines[i] = (uint32_t)(offset / r->shape.size);
-    }
-    leave(r, some, dirty);
-    done += some;
+  for (size_t i = 0; i < count; i++) {
+    size_t offset = (size_t)((unsigned char *)pinned[i] - r->lines);
+    unpin(r, (uint32_t)(offset / r->shape.size), dirty);
   }
 }
 
@@ -173,30 +223,41 @@ void tarn__records_unpin(tarn__disk_records *r, void *const *pinned,
 
 // Dirty lines come in the order of their records, so that those of a block come
 // together.
-static tarn_status write_dirty(tarn__disk_records *r) {
-  uint64_t from = 0;
-  for (;;) {
-    size_t taken =
-        tarn__sieve_take_dirty(r->sieve, from, r->dirty, r->dirty_most);
-    if (taken == 0) return TARN_OK;
-    tarn__jobs_clear(&r->jobs);
-    for (size_t i = 0; i < taken; i++)
-      tarn__jobs_write(r, r->dirty[i].key, r->dirty[i].line);
-    TARN__TRY(tarn__jobs_run(r));
-    from = r->dirty[taken - 1].key + 1;
-  }
-}
-
-tarn_status tarn__records_flush(tarn__disk_records *r, const void *note) {
-  unsigned char whole[TARN__ROOT_NOTE];
+tarn_status tarn__records_write(tarn__disk_records *r, uint64_t *io_from,
+                                bool *out_done) {
+  *out_done = false;
   if (r->pins > 0) {
     return tarn__fail(TARN_E_STATE,
                       "disk: a flush while %" PRIu64 " records are pinned",
                       r->pins);
   }
-  TARN__TRY(write_dirty(r));
+  size_t taken =
+      tarn__sieve_take_dirty(r->sieve, *io_from, r->dirty, r->dirty_most);
+  *out_done = taken == 0;
+  if (taken == 0) return TARN_OK;
+  tarn__jobs_clear(&r->jobs);
+  for (size_t i = 0; i < taken; i++)
+    tarn__jobs_write(r, r->dirty[i].key, r->dirty[i].line);
+  *io_from = r->dirty[taken - 1].key + 1;
+  return tarn__jobs_run(r);
+}
+
+tarn_status tarn__records_prepare(tarn__disk_records *r) {
+  return tarn__blocks_prepare(r->blocks);
+}
+
+tarn_status tarn__records_commit(tarn__disk_records *r, const void *note) {
+  unsigned char whole[TARN__ROOT_NOTE];
   tarn__records_note_write(&r->shape, note, whole);
-  return tarn__blocks_flush(r->blocks, whole);
+  return tarn__blocks_commit(r->blocks, whole);
+}
+
+tarn_status tarn__records_flush(tarn__disk_records *r, const void *note) {
+  uint64_t from = 0;
+  for (bool done = false; !done;)
+    TARN__TRY(tarn__records_write(r, &from, &done));
+  TARN__TRY(tarn__records_prepare(r));
+  return tarn__records_commit(r, note);
 }
 
 void tarn__records_count(const tarn__disk_records *r,

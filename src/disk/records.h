@@ -54,6 +54,8 @@ typedef struct tarn__disk_records_options {
                   // their buffers would take more than an eighth of |budget|
   bool threads;   // no io_uring
   bool cached;    // through the page cache, whose memory is not counted
+  const void *blank;  // what a record is that was never written, the caller's
+                      // until the store is closed; NULL: zeros
   const tarn__io_watch *watch;  // of the queue; NULL: none
 } tarn__disk_records_options;
 
@@ -62,6 +64,7 @@ typedef struct tarn__disk_records_info {
   tarn__disk_records_shape shape;
   uint64_t newest;  // epochs
   uint64_t before;  // the other one that is kept; 0: none
+  unsigned char note[TARN__RECORDS_NOTE];  // of the newest
 } tarn__disk_records_info;
 
 // Since the store was opened.
@@ -129,9 +132,6 @@ void tarn__records_close(tarn__disk_records *records);
 
 tarn__disk_records_info tarn__records_tell(const tarn__disk_records *records);
 
-// The note of the last flush, until the next one.
-const void *tarn__records_note(const tarn__disk_records *records);
-
 // Brings |count| records into memory, where they stay until they are unpinned:
 // |out_records[i]| is record |numbers[i]|. A number may be there several times,
 // and a record be pinned several times; each has its unpin. The addresses are
@@ -151,21 +151,49 @@ TARN_MUST_CHECK tarn_status tarn__records_pin(tarn__disk_records *records,
                                               const uint64_t *numbers,
                                               size_t count, void **out_records);
 
+// Begins to bring records that the next pin is to be of, with the same
+// |numbers| and |count|, so that the disk works while the caller does. A hint:
+// too many of them, or more than find room beside what is pinned, are left to
+// that pin, and so are failures. |numbers| stay the caller's until that pin, or
+// stop. Pins may be ended meanwhile; no other function but has_begun is called.
+void tarn__records_begin(tarn__disk_records *records, const uint64_t *numbers,
+                         size_t count);
+bool tarn__records_has_begun(const tarn__disk_records *records);
+
+// Waits for what was begun, for which no pin will be.
+void tarn__records_stop(tarn__disk_records *records);
+
 // Ends the pins that a call, or several, have returned. |dirty|: these records
 // have changed. What is changed without saying so may be kept or lost.
 void tarn__records_unpin(tarn__disk_records *records, void *const *pinned,
                          size_t count, bool dirty);
 
-// Makes all changes durable as a new epoch, with |note|, TARN__RECORDS_NOTE
-// bytes. Records stay in memory. Without changes it is a new epoch as well.
+// A flush is in steps, so that ranks can take each before any takes the next:
+// records are written, some at a time; the epoch is prepared; it is committed.
+// Nothing is pinned from the first to the last. Records stay in memory.
+
+// Writes some of the records that have changed, from |*io_from| on, which is 0
+// at first; |*out_done|: there are no more.
 //
-// Cost:         writes the blocks in which records have changed, and the pages
-//               of the map that say where those are; two syncs.
 // TARN_E_STATE  records are pinned.
-// TARN_E_IO, TARN_E_CORRUPT  on the disk is the last epoch, or, where the text
-//               says so, this one; where it says that the file must be opened
-//               again, nothing can be written before. Else another try may
-//               succeed.
+// TARN_E_IO, TARN_E_CORRUPT  another try may succeed.
+TARN_MUST_CHECK tarn_status tarn__records_write(tarn__disk_records *records,
+                                                uint64_t *io_from,
+                                                bool *out_done);
+
+// Brings them to the disk, with what says where they are. Errors as of
+// tarn__blocks_prepare.
+TARN_MUST_CHECK tarn_status tarn__records_prepare(tarn__disk_records *records);
+
+// Makes them a new epoch, with |note|, TARN__RECORDS_NOTE bytes. Errors as of
+// tarn__blocks_commit.
+TARN_MUST_CHECK tarn_status tarn__records_commit(tarn__disk_records *records,
+                                                 const void *note);
+
+// All steps.
+//
+// Cost:  writes the blocks in which records have changed, and the pages of the
+//        map that say where those are; two syncs.
 TARN_MUST_CHECK tarn_status tarn__records_flush(tarn__disk_records *records,
                                                 const void *note);
 

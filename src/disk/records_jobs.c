@@ -17,7 +17,7 @@
 
 void tarn__jobs_clear(tarn__disk_block_jobs *jobs) {
   memset(jobs->table, 0, jobs->table_size * sizeof *jobs->table);
-  jobs->count = jobs->move_count = 0;
+  jobs->count = jobs->started = jobs->move_count = 0;
 }
 
 static tarn__disk_block_job *job_of(tarn__disk_block_jobs *jobs,
@@ -149,11 +149,22 @@ static void end(tarn__disk_records *r, tarn__disk_block_room *room) {
   r->rooms_used--;
 }
 
+// A block that no write has given a place.
+static void make_blank(const tarn__disk_records *r,
+                       const tarn__disk_block_room *room) {
+  size_t size = r->shape.size;
+  unsigned char *records = room->request.data;
+  if (r->blank == NULL || room->request.entry.place != 0) return;
+  for (size_t i = 0; i < r->held; i++)
+    memcpy(records + i * size, r->blank, size);
+}
+
 // A block that was read or written; it may have to be written then.
 static tarn_status go_on(tarn__disk_records *r, tarn__disk_block_room *room) {
   tarn_status status = tarn__blocks_check(r->blocks, &room->request);
   bool ok = status == TARN_OK;
   bool was_read = room->request.io.action == TARN__IO_READ;
+  if (was_read && ok) make_blank(r, room);
   if (was_read) end_fills(r, room, ok);
   if (was_read && ok && room->job->writes != 0) {
     start_write(r, room);
@@ -164,13 +175,20 @@ static tarn_status go_on(tarn__disk_records *r, tarn__disk_block_room *room) {
   return status;
 }
 
-// A buffer that is free, if need be when another one is.
+// A buffer that is free; NULL: none is.
+static tarn__disk_block_room *free_room(const tarn__disk_records *r) {
+  if (r->rooms_used == r->room_count) return NULL;
+  tarn__disk_block_room *room = r->rooms;
+  while (room->job != NULL)
+    room++;
+  return room;
+}
+
+// One that is free, if need be when another job has ended.
 static tarn__disk_block_room *await_room(tarn__disk_records *r,
                                          tarn__failure *failure) {
-  if (r->rooms_used < r->room_count) {
-    for (size_t i = 0; i < r->room_count; i++)
-      if (r->rooms[i].job == NULL) return &r->rooms[i];
-  }
+  tarn__disk_block_room *free = free_room(r);
+  if (free != NULL) return free;
   for (;;) {
     tarn__disk_block_room *room = tarn__blocks_wait(r->blocks)->owner;
     tarn__failure_note(failure, go_on(r, room));
@@ -178,16 +196,27 @@ static tarn__disk_block_room *await_room(tarn__disk_records *r,
   }
 }
 
+void tarn__jobs_start(tarn__disk_records *r) {
+  tarn__disk_block_jobs *jobs = &r->jobs;
+  tarn__disk_block_room *room = NULL;
+  while (jobs->started < jobs->count && jobs->jobs[jobs->started].writes == 0 &&
+         (room = free_room(r)) != NULL) {
+    start(r, room, &jobs->jobs[jobs->started++]);
+  }
+  tarn__blocks_start(r->blocks);
+}
+
 // After a failure the rest is only ended.
 tarn_status tarn__jobs_run(tarn__disk_records *r) {
   tarn__failure failure = {0};
-  for (size_t i = 0; i < r->jobs.count; i++) {
+  while (r->jobs.started < r->jobs.count) {
     tarn__disk_block_room *room = await_room(r, &failure);
+    tarn__disk_block_job *job = &r->jobs.jobs[r->jobs.started++];
     if (failure.status == TARN_OK) {
-      start(r, room, &r->jobs.jobs[i]);
+      start(r, room, job);
       continue;
     }
-    const tarn__disk_block_room none = {.job = &r->jobs.jobs[i]};
+    const tarn__disk_block_room none = {.job = job};
     end_fills(r, &none, false);
     end_writes(r, &none, false);
   }

@@ -129,6 +129,7 @@ tarn_status tarn__records_ask(const char *path,
   TARN__TRY(read_shape(path, note, &blocks, &shape));
   *out_info = (tarn__disk_records_info){
       .shape = shape, .newest = blocks.newest, .before = blocks.before};
+  memcpy(out_info->note, note + NOTE_AT, sizeof out_info->note);
   return TARN_OK;
 }
 
@@ -260,6 +261,7 @@ static tarn_status open_store(tarn__disk_records *r, const char *path,
   tarn__disk_records_info info;
   TARN__TRY(tarn__records_ask(path, &info));
   r->shape = info.shape;
+  r->blank = options->blank;
   r->block = block_of(r->shape.size);
   r->held = held_by(r->shape.size);
   size_t depth = options->depth != 0 ? options->depth : DEPTH;
@@ -311,10 +313,9 @@ void tarn__records_close(tarn__disk_records *r) {
 
 tarn__disk_records_info tarn__records_tell(const tarn__disk_records *r) {
   tarn__disk_blocks_info blocks = tarn__blocks_tell(r->blocks);
-  return (tarn__disk_records_info){
+  tarn__disk_records_info info = {
       .shape = r->shape, .newest = blocks.newest, .before = blocks.before};
-}
-
-const void *tarn__records_note(const tarn__disk_records *r) {
-  return (const unsigned char *)tarn__blocks_note(r->blocks) + NOTE_AT;
+  const unsigned char *note = tarn__blocks_note(r->blocks);
+  memcpy(info.note, note + NOTE_AT, sizeof info.note);
+  return info;
 }

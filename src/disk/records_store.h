@@ -32,6 +32,7 @@ typedef struct tarn__disk_block_room {
 typedef struct tarn__disk_block_jobs {
   tarn__disk_block_job *jobs;
   size_t count;
+  size_t started;
   size_t most;
   uint32_t *table;    // from 1 on; 0: none
   size_t table_size;  // a power of two
@@ -45,6 +46,7 @@ struct tarn__disk_records {
   size_t block;  // bytes
   size_t held;   // records in a block
   size_t memory;
+  const void *blank;  // the caller's; NULL: zeros
   tarn__disk_blocks *blocks;
   tarn__cache_sieve *sieve;
   size_t line_count;
@@ -55,6 +57,9 @@ struct tarn__disk_records {
   size_t rooms_used;
   tarn__disk_block_jobs jobs;
   // Of the numbers that a turn looks for.
+  size_t progress;  // how many have a line, or may get one in the next turn
+  const uint64_t *begun;  // tarn__records_begin; NULL: nothing was
+  size_t begun_count;
   size_t window;
   uint32_t *found_lines;  // UINT32_MAX: none yet
   tarn__cache_sieve_batch *batch;
@@ -91,6 +96,10 @@ void tarn__jobs_fill(tarn__disk_records *r, uint64_t number, uint32_t line);
 // The record |number| in |line|, which is being written, goes to its block, and
 // so do others of that block that have changed, as far as there is room.
 void tarn__jobs_write(tarn__disk_records *r, uint64_t number, uint32_t line);
+
+// Starts jobs, in their order, as long as there are buffers and blocks are only
+// to be read. More moves may be added to them then.
+void tarn__jobs_start(tarn__disk_records *r);
 
 // Does all jobs, as many at a time as there are buffers. Lines are filled then,
 // or have lost their key, and written, or dirty again.

@@ -1,6 +1,7 @@
 // From create to destroy, states, files.
 #include "embedding/embedding.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,11 @@ static tarn_status check_table(const tarn_whole_tensor *table) {
                       "embedding: the table has %zu dimensions, not 2",
                       table->dims);
   }
+  if (table->whole->pager != NULL) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "embedding: the table is on a disk, where the states of "
+                      "its optimizer have to be too: see tarn_disk_open");
+  }
   tarn__tensor_rows(&checked, table->whole->rank, &first, &rows);
   if (rows < UINT32_MAX) return TARN_OK;
   return tarn__fail(TARN_E_UNSUPPORTED,
@@ -36,8 +42,8 @@ static tarn_status check_table(const tarn_whole_tensor *table) {
                     table->whole->rank, rows, (unsigned long long)UINT32_MAX);
 }
 
-static tarn_status read_options(const tarn_embedding_options *given,
-                                tarn_embedding_options *out) {
+tarn_status tarn__embedding_read_options(const tarn_embedding_options *given,
+                                         tarn_embedding_options *out) {
   TARN__TRY(tarn__take_struct("embedding", given,
                               TARN__SIZE_UP_TO(tarn_embedding_options, seed),
                               out, sizeof *out));
@@ -70,23 +76,6 @@ static tarn_status compare(const tarn_whole_tensor *table,
 
 // --- parts -----------------------------------------------------------------
 
-static tarn_status add_part(tarn_embedding *e, const char *name,
-                            const tarn_whole_tensor *tensor) {
-  tarn__embedding_part *part = &e->parts[e->part_count];
-  void *view = NULL;
-  part->tensor = *tensor;
-  part->element = tarn_dtype_size(tensor->dtype);
-  part->stride = tensor->stride * part->element;
-  e->names[e->part_count++] = name;
-  TARN__TRY(tarn_whole_tensor_local(tensor, &part->address));
-  if (e->rows == 0) return TARN_OK;
-  size_t size = (e->rows - 1) * part->stride + tensor->width * part->element;
-  tarn_status status =
-      tarn_device_host_view(tensor->whole->place, part->address, size, &view);
-  part->view = view;
-  return status == TARN_E_UNSUPPORTED ? TARN_OK : status;
-}
-
 // Rows of the table that each rank owns.
 static tarn_status count_rows(const tarn_whole_tensor *table, size_t *out) {
   size_t first = 0;
@@ -114,7 +103,7 @@ static tarn_status add_columns(tarn_embedding *e,
   tarn_whole_tensor part;
   TARN__TRY(tarn_whole_tensor_sub(states, 0, TARN_WHOLE_END, begin,
                                   begin + width, &part));
-  return add_part(e, name, &part);
+  return tarn__embedding_add_part(e, name, &part);
 }
 
 static tarn_status add_all_columns(
@@ -194,17 +183,15 @@ static tarn_status fill_state(const tarn_embedding *e) {
 
 // --- from create to destroy ------------------------------------------------
 
-static void free_embedding(tarn_embedding *e) {
-  tarn__update_end(e);
-  tarn__tally_deinit(&e->tally);
-  tarn__host_free(e, sizeof *e);
-}
-
 // Destroys the states. Collective.
 static tarn_status end(tarn_embedding *e) {
   tarn_status status = tarn_whole_destroy(e->states.whole);
-  free_embedding(e);
+  tarn__embedding_free(e);
   return status;
+}
+
+static void ended(tarn__whole_user *user) {
+  tarn__embedding_free(tarn_list_entry(user, tarn_embedding, user));
 }
 
 // After a failure at all ranks; keeps the text of it.
@@ -220,14 +207,14 @@ static tarn_status prepare(const tarn_whole_tensor *table,
   tarn_embedding_options known;
   *out = NULL;
   TARN__TRY(check_table(table));
-  TARN__TRY(read_options(options, &known));
+  TARN__TRY(tarn__embedding_read_options(options, &known));
   tarn_embedding *e = tarn__host_alloc(sizeof *e);
   if (e == NULL) return TARN_E_NOMEM;
   *e = (tarn_embedding){.optimizer.options = known};
   *out = e;
   TARN__TRY(
       tarn_whole_tensor_rows(table, table->whole->rank, &e->first, &e->rows));
-  tarn_status status = add_part(e, "table", table);
+  tarn_status status = tarn__embedding_add_part(e, "table", table);
   tarn__tally_init(&e->tally, tarn__embedding_columns(e));
   return status;
 }
@@ -261,21 +248,34 @@ tarn_status tarn_embedding_create(const tarn_whole_tensor *table,
   status =
       compare(table, made != NULL ? &made->optimizer.options : NULL, status);
   if (status == TARN_OK) {
+    assert(made != NULL);
     status = build(made);
     if (status != TARN_OK) give_up(made, status);
   } else if (made != NULL) {
-    free_embedding(made);
+    tarn__embedding_free(made);
   }
   TARN__TRY(status);
-  table->whole->users++;
+  made->user.own = made->states.whole;
+  made->user.ended = ended;
+  tarn__whole_use(table->whole, &made->user);
   *out_embedding = made;
   return TARN_OK;
+}
+
+void tarn_embedding_give_up(void *embedding) {
+  tarn_embedding *given = embedding;
+  if (given != NULL) atomic_store(&given->user.given_up, true);
 }
 
 tarn_status tarn_embedding_destroy(tarn_embedding *embedding) {
   if (embedding == NULL) return TARN_OK;
   TARN__TRY(tarn__not_in_callback());
-  tarn__embedding_table(embedding)->whole->users--;
+  if (tarn__embedding_table(embedding)->whole->pager != NULL) {
+    return tarn__fail(TARN_E_STATE,
+                      "embedding: it is of a table on a disk, and ends with it "
+                      "(tarn_disk_close)");
+  }
+  tarn__whole_leave(&embedding->user);
   return end(embedding);
 }
 

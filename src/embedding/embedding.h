@@ -1,6 +1,8 @@
 // embedding.h - a table, the states of its optimizer, and what an apply needs.
 //
 //   embedding.c    from create to destroy, states, files
+//   parts.c        the table and its states, at this rank
+//   blocks.c       states that are behind their row, in its block
 //   apply.c        gradients to the owners of their rows: two exchanges
 //   tally.c        how many are to come for each row, and their sums
 //   update.c       rows that are ready, wherever the table is
@@ -30,11 +32,13 @@ typedef struct tarn__embedding_part {
 } tarn__embedding_part;
 
 struct tarn_embedding {
+  tarn__whole_user user;  // of the table; unless that is on disks
   tarn__embedding_optimizer optimizer;
   tarn__embedding_part parts[TARN__PARTS];  // the table comes first
   const char *names[TARN__PARTS];           // as in files
   size_t part_count;
-  tarn_whole_tensor states;  // of which those behind the table are columns
+  tarn_whole_tensor states;  // of which those behind the table are columns;
+                             // unless they are in its blocks
   size_t first;              // this rank's first row
   size_t rows;               // of this rank
   uint64_t applies;
@@ -52,6 +56,42 @@ static inline size_t tarn__embedding_columns(const tarn_embedding *e) {
   size_t width = tarn__embedding_table(e)->width;
   return width < TARN__UPDATE_COLUMNS ? width : TARN__UPDATE_COLUMNS;
 }
+
+// --- embedding.c -----------------------------------------------------------
+
+// Reads and checks the options of a program.
+//
+// TARN_E_INVALID  as tarn_embedding_create.
+TARN_MUST_CHECK tarn_status tarn__embedding_read_options(
+    const tarn_embedding_options *given, tarn_embedding_options *out);
+
+// --- parts.c ---------------------------------------------------------------
+
+// This rank's rows of |tensor|, by the name that they have in files.
+TARN_MUST_CHECK tarn_status tarn__embedding_add_part(
+    tarn_embedding *e, const char *name, const tarn_whole_tensor *tensor);
+
+// Frees all that is of this rank alone. NULL is allowed.
+void tarn__embedding_free(tarn_embedding *e);
+
+// --- blocks.c --------------------------------------------------------------
+
+// Bytes of a row and what is behind it:
+//
+//   | row, up to 4 bytes | states of F32 | count |
+size_t tarn__embedding_block(tarn_dtype dtype, size_t width,
+                             const tarn_embedding_options *options);
+
+// What they are before the first update, but for the row, which is zero.
+void tarn__embedding_blank(tarn_dtype dtype, size_t width,
+                           const tarn_embedding_options *options, void *out);
+
+// An embedding of |table|, the rows of whole memory that has a pager, one in
+// each of its blocks. |options| have been read. Asks nothing of other ranks.
+// The program cannot destroy it: tarn__embedding_free does.
+TARN_MUST_CHECK tarn_status tarn__embedding_make(
+    const tarn_whole_tensor *table, const tarn_embedding_options *options,
+    uint64_t applies, tarn_embedding **out_embedding);
 
 // --- update.c --------------------------------------------------------------
 

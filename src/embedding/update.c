@@ -4,6 +4,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "embedding/embedding.h"
+#include "whole/pager.h"
 
 enum {
   LINE = 64,
@@ -30,7 +31,8 @@ tarn_status tarn__update_begin(tarn_embedding *e) {
   }
   for (size_t i = 0; i < e->part_count; i++) {
     tarn__embedding_part *part = &e->parts[i];
-    if (part->view != NULL || e->rows == 0) continue;
+    bool paged = part->tensor.whole->pager != NULL;
+    if (part->view != NULL || e->rows == 0 || paged) continue;
     part->scratch = tarn__host_alloc(scratch_size(e, part));
     if (part->scratch == NULL) return TARN_E_NOMEM;
   }
@@ -85,7 +87,8 @@ static tarn_status carry(const tarn_embedding *e,
 // --- columns of parts --------------------------------------------------------
 
 // What of a part is updated: |size| bytes of each row, from |base| on, |stride|
-// apart. Rows that the host does not see are in the order of the update.
+// apart. Rows that the host does not see are in the order of the update, and so
+// are blocks that a pager has brought.
 typedef struct lane {
   unsigned char *base;
   size_t stride;
@@ -93,10 +96,12 @@ typedef struct lane {
   size_t width;
   size_t size;
   bool seen;
+  void *const *pinned;  // blocks; NULL: there are none
+  size_t byte;          // of a block
 } lane;
 
 static lane lane_of(const tarn__embedding_part *part,
-                    const tarn__embedding_update *update) {
+                    const tarn__embedding_update *update, void *const *pinned) {
   bool one = part->tensor.width == 1;
   size_t width = one ? 1 : update->width;
   size_t column = one ? 0 : update->column;
@@ -108,7 +113,9 @@ static lane lane_of(const tarn__embedding_part *part,
       .column = column,
       .width = width,
       .size = size,
-      .seen = seen};
+      .seen = seen || pinned != NULL,
+      .pinned = pinned,
+      .byte = (part->tensor.offset + column) * part->element};
 }
 
 static bool are_all_seen(const tarn_embedding *e, const lane *lanes) {
@@ -136,16 +143,17 @@ static tarn_status carry_all(const tarn_embedding *e, const lane *lanes,
 
 // Of row |row|, the |k|th of those that are updated.
 static unsigned char *row_at(const lane *l, size_t row, size_t k) {
+  if (l->pinned != NULL) return (unsigned char *)l->pinned[k] + l->byte;
   return l->base + (l->seen ? row : k) * l->stride;
 }
 
 // Always inline: gcc drops calls of what only prefetches.
 static inline __attribute__((always_inline)) void fetch(const lane *lanes,
                                                         size_t count,
-                                                        size_t row) {
+                                                        size_t row, size_t k) {
   for (size_t i = 0; i < count; i++) {
     if (!lanes[i].seen) continue;
-    const unsigned char *at = row_at(&lanes[i], row, 0);
+    const unsigned char *at = row_at(&lanes[i], row, k);
     size_t size = tarn__lesser(lanes[i].size, BYTES_AHEAD);
     for (size_t b = 0; b < size; b += LINE)
       __builtin_prefetch(at + b, 1);
@@ -214,22 +222,53 @@ static void update_row(tarn_embedding *e, const tarn__embedding_update *update,
   if (e->wide != NULL) narrow(e, update, ready, values);
 }
 
-tarn_status tarn__update_rows(tarn_embedding *e,
-                              const tarn__embedding_update *update,
-                              const tarn__embedding_tally_ready *ready,
-                              size_t count) {
+static tarn_status update_rows(tarn_embedding *e,
+                               const tarn__embedding_update *update,
+                               void *const *pinned,
+                               const tarn__embedding_tally_ready *ready,
+                               size_t count) {
   lane lanes[TARN__PARTS] = {{.base = NULL}};
   for (size_t i = 0; i < e->part_count; i++)
-    lanes[i] = lane_of(&e->parts[i], update);
+    lanes[i] = lane_of(&e->parts[i], update, pinned);
   TARN__TRY(carry_all(e, lanes, TARN__ROWS_GATHER, ready, count));
   for (size_t k = 0; k < count && k < ROWS_AHEAD; k++)
-    fetch(lanes, e->part_count, ready[k].entry->row);
+    fetch(lanes, e->part_count, ready[k].entry->row, k);
   for (size_t k = 0; k < count; k++) {
     if (k + ROWS_AHEAD < count) {
-      fetch(lanes, e->part_count, ready[k + ROWS_AHEAD].entry->row);
+      fetch(lanes, e->part_count, ready[k + ROWS_AHEAD].entry->row,
+            k + ROWS_AHEAD);
     }
     update_row(e, update, lanes, &ready[k], k);
   }
   if (update->measures) return TARN_OK;
   return carry_all(e, lanes, TARN__ROWS_SCATTER, ready, count);
+}
+
+// Row i is in block i.
+static tarn_status update_paged(tarn_embedding *e,
+                                const tarn__whole_pager *pager,
+                                const tarn__embedding_update *update,
+                                const tarn__embedding_tally_ready *ready,
+                                size_t count) {
+  uint64_t blocks[TARN__UPDATE_ROWS];
+  void *pinned[TARN__UPDATE_ROWS];
+  size_t some = 0;
+  for (size_t k = 0; k < count; k++)
+    blocks[k] = ready[k].entry->row;
+  for (size_t k = 0; k < count; k += some) {
+    TARN__TRY(pager->pin(pager->context, blocks + k, count - k, pinned, &some));
+    tarn_status status = update_rows(e, update, pinned, ready + k, some);
+    pager->unpin(pager->context, pinned, some, !update->measures);
+    TARN__TRY(status);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__update_rows(tarn_embedding *e,
+                              const tarn__embedding_update *update,
+                              const tarn__embedding_tally_ready *ready,
+                              size_t count) {
+  const tarn__whole_pager *pager = tarn__embedding_table(e)->whole->pager;
+  return pager != NULL ? update_paged(e, pager, update, ready, count)
+                       : update_rows(e, update, NULL, ready, count);
 }

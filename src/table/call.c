@@ -119,11 +119,17 @@ static tarn_status check_tensors(const tarn__table_call *call) {
 
 // --- begin and end ---------------------------------------------------------
 
-const tarn_whole_named *tarn__table_name(const tarn_whole_tensor *tensor,
-                                         tarn_whole_named *out) {
-  if (tensor == NULL) return NULL;
-  *out = (tarn_whole_named){"table", *tensor};
-  return out;
+// The name is the one that it has in a file.
+tarn__table_call tarn__table_call_of_one(
+    tarn__table_verb verb, const char *name, tarn_file_format format,
+    const tarn_whole_tensor *tensor, const char *path, tarn_whole_named *one) {
+  if (tensor != NULL) *one = (tarn_whole_named){"table", *tensor};
+  return (tarn__table_call){.verb = verb,
+                            .name = name,
+                            .format = format,
+                            .path = path,
+                            .tensors = tensor != NULL ? one : NULL,
+                            .count = 1};
 }
 
 static void say(const void *subject, char *out, size_t out_size) {

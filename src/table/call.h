@@ -26,9 +26,11 @@ typedef struct tarn__table_call {
   tarn__comm_caller caller;
 } tarn__table_call;
 
-// |tensor|, by the name that a single one has in a file; NULL for NULL.
-const tarn_whole_named *tarn__table_name(const tarn_whole_tensor *tensor,
-                                         tarn_whole_named *out);
+// A call of the function |name| for a single tensor, which may be NULL. |*one|
+// stays as long as the call.
+tarn__table_call tarn__table_call_of_one(
+    tarn__table_verb verb, const char *name, tarn_file_format format,
+    const tarn_whole_tensor *tensor, const char *path, tarn_whole_named *one);
 
 // Reads what the program gives. A null tensor fails here alone; all else is
 // kept in |*out_status|, since other ranks wait.

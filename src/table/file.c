@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/crc32c.h"
@@ -19,6 +20,12 @@ static tarn_status refuse(const char *path, const char *what) {
 }
 
 // --- open and close --------------------------------------------------------
+
+bool tarn__file_name_part(char *out, size_t size, const char *prefix,
+                          size_t rank, size_t ranks) {
+  int length = snprintf(out, size, "%s_part_%zu_of_%zu", prefix, rank, ranks);
+  return length >= 0 && (size_t)length < size;
+}
 
 void tarn__file_close(tarn__table_file *file) {
   if (file->fd >= 0) tarn__os_close(file->fd);

@@ -43,6 +43,12 @@ typedef struct tarn__table_shape {
 TARN_MUST_CHECK tarn_status tarn__file_open(const char *path, bool cached,
                                             tarn__table_file *out);
 
+// The file of rank |rank| of |ranks|, "PREFIX_part_I_of_N", whose name begins
+// with |prefix|. False: it is longer than |size|.
+TARN_MUST_CHECK bool tarn__file_name_part(char *out, size_t size,
+                                          const char *prefix, size_t rank,
+                                          size_t ranks);
+
 // NULL fields are allowed.
 void tarn__file_close(tarn__table_file *file);
 

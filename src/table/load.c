@@ -284,13 +284,11 @@ tarn_status tarn_whole_load(const tarn_whole_tensor *tensor, const char *path,
                             const tarn_file_options *options,
                             tarn_file_report *out_report) {
   tarn_whole_named one;
-  load l = {.call = {.verb = TARN__TABLE_LOAD,
-                     .name = "tarn_whole_load",
-                     .path = path,
-                     .tensors = tarn__table_name(tensor, &one),
-                     .count = 1},
-            .paths = &path,
-            .source.file_count = 1};
+  load l = {
+      .call = tarn__table_call_of_one(TARN__TABLE_LOAD, "tarn_whole_load",
+                                      TARN_FILE_BY_NAME, tensor, path, &one),
+      .paths = &path,
+      .source.file_count = 1};
   return load_all(&l, options, out_report);
 }
 
@@ -314,13 +312,11 @@ tarn_status tarn_whole_load_raw(const tarn_whole_tensor *tensor,
                                 const tarn_file_options *options,
                                 tarn_file_report *out_report) {
   tarn_whole_named one;
-  load l = {.call = {.verb = TARN__TABLE_LOAD,
-                     .name = "tarn_whole_load_raw",
-                     .format = TARN_FILE_RAW,
-                     .path = paths != NULL && count > 0 ? paths[0] : NULL,
-                     .tensors = tarn__table_name(tensor, &one),
-                     .count = 1},
-            .paths = paths,
-            .source.file_count = count};
+  const char *first = paths != NULL && count > 0 ? paths[0] : NULL;
+  load l = {
+      .call = tarn__table_call_of_one(TARN__TABLE_LOAD, "tarn_whole_load_raw",
+                                      TARN_FILE_RAW, tensor, first, &one),
+      .paths = paths,
+      .source.file_count = count};
   return load_all(&l, options, out_report);
 }

@@ -8,7 +8,7 @@
 #include "base/convert.h"
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "whole/whole.h"
+#include "whole/pager.h"
 
 // Bytes of the table that are copied at a time, or a row.
 enum { BOUNCE = 1 << 20 };
@@ -25,13 +25,14 @@ static tarn_status measure(tarn__table_rows *rows) {
   }
   TARN__TRY(
       tarn_whole_tensor_rows(tensor, whole->rank, &rows->first, &rows->count));
-  TARN__TRY(tarn_whole_tensor_local(tensor, &rows->address));
+  rows->paged = whole->pager != NULL;
+  if (!rows->paged) TARN__TRY(tarn_whole_tensor_local(tensor, &rows->address));
   size_t element = tarn_dtype_size(tensor->dtype);
   rows->place = whole->place;
   rows->stride = tensor->stride * element;
   rows->row_memory = tensor->width * element;
   rows->row = tensor->width * tarn_dtype_size(rows->file_dtype);
-  rows->linear = rows->file_dtype == tensor->dtype &&
+  rows->linear = !rows->paged && rows->file_dtype == tensor->dtype &&
                  (rows->stride == rows->row_memory || rows->count <= 1);
   return TARN_OK;
 }
@@ -43,7 +44,7 @@ static size_t extent(const tarn__table_rows *rows, size_t count) {
 
 static tarn_status look(tarn__table_rows *rows) {
   void *view = NULL;
-  if (rows->count == 0) return TARN_OK;
+  if (rows->count == 0 || rows->paged) return TARN_OK;
   tarn_status status = tarn_device_host_view(rows->place, rows->address,
                                              extent(rows, rows->count), &view);
   rows->view = view;
@@ -129,6 +130,38 @@ static tarn_status give_far(const tarn__table_rows *rows, size_t row,
   return TARN_OK;
 }
 
+// --- rows on a disk --------------------------------------------------------
+
+// To |out|, or from |in| if that is NULL.
+static tarn_status page(const tarn__table_rows *rows, size_t row, size_t count,
+                        unsigned char *out, const unsigned char *in) {
+  enum { WINDOW = 512 };
+  const tarn__whole_pager *pager = rows->tensor.whole->pager;
+  tarn__whole_tensor tensor;
+  uint64_t blocks[WINDOW];
+  void *pinned[WINDOW];
+  size_t byte = 0;
+  size_t some = 0;
+  TARN__TRY(tarn__tensor_check(&rows->tensor, &tensor));
+  for (size_t at = 0; at < count; at += some) {
+    size_t most = tarn__lesser(count - at, WINDOW);
+    for (size_t i = 0; i < most; i++)
+      blocks[i] = tarn__pager_find(&tensor, rows->first + row + at + i, &byte);
+    TARN__TRY(pager->pin(pager->context, blocks, most, pinned, &some));
+    for (size_t i = 0; i < some; i++) {
+      unsigned char *bytes = (unsigned char *)pinned[i] + byte;
+      size_t offset = (at + i) * rows->row;
+      if (out != NULL) {
+        take(rows, bytes, out + offset, 1);
+      } else {
+        give(rows, bytes, in + offset, 1);
+      }
+    }
+    pager->unpin(pager->context, pinned, some, out == NULL);
+  }
+  return TARN_OK;
+}
+
 // --- both ------------------------------------------------------------------
 
 tarn_status tarn__table_rows_get(const tarn__table_rows *rows, size_t offset,
@@ -144,6 +177,7 @@ tarn_status tarn__table_rows_get(const tarn__table_rows *rows, size_t offset,
   }
   size_t row = offset / rows->row;
   size_t count = size / rows->row;
+  if (rows->paged) return page(rows, row, count, out, NULL);
   if (rows->view == NULL) return take_far(rows, row, out, count);
   take(rows, rows->view + row * rows->stride, out, count);
   return TARN_OK;
@@ -162,6 +196,7 @@ tarn_status tarn__table_rows_put(const tarn__table_rows *rows, size_t offset,
   }
   size_t row = offset / rows->row;
   size_t count = size / rows->row;
+  if (rows->paged) return page(rows, row, count, NULL, bytes);
   if (rows->view == NULL) return give_far(rows, row, bytes, count);
   give(rows, rows->view + row * rows->stride, bytes, count);
   return TARN_OK;

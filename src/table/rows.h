@@ -19,6 +19,7 @@ typedef struct tarn__table_rows {
   tarn_addr address;    // of the first row
   size_t stride;        // bytes in the table from one row to the next
   size_t row_memory;    // bytes of a row there
+  bool paged;           // the table is on a disk
   unsigned char *view;  // where the host sees the first row; NULL: it does not
   unsigned char *bounce;  // for what it does not see, if not |linear|
   size_t bounce_size;
@@ -41,7 +42,7 @@ void *tarn__table_rows_at(const tarn__table_rows *rows, size_t offset);
 // Moves |size| bytes at |offset|, both multiples of a row if not |linear|: from
 // the table to |out|, or from |bytes| to the table.
 //
-// TARN_E_DEVICE  the driver failed.
+// TARN_E_DEVICE  the driver failed. Errors of a pager.
 TARN_MUST_CHECK tarn_status tarn__table_rows_get(const tarn__table_rows *rows,
                                                  size_t offset, void *out,
                                                  size_t size);

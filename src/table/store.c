@@ -51,15 +51,21 @@ static tarn_status refuse(const store *s, const char *what) {
 
 // --- the temporary file ----------------------------------------------------
 
+static bool copy_path(store *s) {
+  int length = snprintf(s->place, sizeof s->place, "%s", s->call.path);
+  return length >= 0 && (size_t)length < sizeof s->place;
+}
+
 // PATH, or PATH_part_I_of_N.
 static tarn_status find_place(store *s) {
-  int length = s->parts
-                   ? snprintf(s->place, sizeof s->place, "%s_part_%zu_of_%zu",
-                              s->call.path, s->call.rank, s->call.ranks)
-                   : snprintf(s->place, sizeof s->place, "%s", s->call.path);
-  if (length >= 0 && (size_t)length < sizeof s->place) return TARN_OK;
+  const tarn__table_call *call = &s->call;
+  bool fits = s->parts
+                  ? tarn__file_name_part(s->place, sizeof s->place, call->path,
+                                         call->rank, call->ranks)
+                  : copy_path(s);
+  if (fits) return TARN_OK;
   return tarn__fail(TARN_E_IO, "table: '%.100s...': the path is too long",
-                    s->call.path);
+                    call->path);
 }
 
 static tarn_status make_file(store *s) {
@@ -309,11 +315,9 @@ tarn_status tarn_whole_store(const tarn_whole_tensor *tensor, const char *path,
                              const tarn_file_options *options,
                              tarn_file_report *out_report) {
   tarn_whole_named one;
-  store s = {.call = {.verb = TARN__TABLE_STORE,
-                      .name = "tarn_whole_store",
-                      .path = path,
-                      .tensors = tarn__table_name(tensor, &one),
-                      .count = 1}};
+  store s = {
+      .call = tarn__table_call_of_one(TARN__TABLE_STORE, "tarn_whole_store",
+                                      TARN_FILE_BY_NAME, tensor, path, &one)};
   return store_all(&s, options, out_report);
 }
 
@@ -335,12 +339,9 @@ tarn_status tarn_whole_store_raw(const tarn_whole_tensor *tensor,
                                  const tarn_file_options *options,
                                  tarn_file_report *out_report) {
   tarn_whole_named one;
-  store s = {.call = {.verb = TARN__TABLE_STORE,
-                      .name = "tarn_whole_store_raw",
-                      .format = TARN_FILE_RAW,
-                      .path = prefix,
-                      .tensors = tarn__table_name(tensor, &one),
-                      .count = 1},
-             .parts = true};
+  store s = {
+      .call = tarn__table_call_of_one(TARN__TABLE_STORE, "tarn_whole_store_raw",
+                                      TARN_FILE_RAW, tensor, prefix, &one),
+      .parts = true};
   return store_all(&s, options, out_report);
 }

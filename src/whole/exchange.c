@@ -83,6 +83,10 @@ static tarn_status keep(tarn_whole *whole, tarn_comm *comm,
   lay_out(kept, whole->ranks);
   find_places(kept, &near, whole->ranks, whole->rank);
   kept->buys = may_buy(whole, kept);
+  if (whole->pager != NULL && tarn__paged_keep(kept) != TARN_OK) {
+    tarn__host_free(kept, kept_size(whole->ranks));
+    return TARN_E_NOMEM;
+  }
   *io_kept = kept;
   return TARN_OK;
 }
@@ -125,6 +129,7 @@ void tarn__exchange_end(tarn__whole_exchange *kept, bool after_fork) {
     return;
   }
   drop_rooms(kept, after_fork);
+  tarn__paged_drop(kept);
   tarn__host_free(kept, kept_size(kept->ranks));
 }
 

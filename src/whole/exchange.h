@@ -43,6 +43,8 @@
 enum {
   TARN__UNDER_WAY = 64 << 10,   // rows that a rank asks for at a time, at most
   TARN__OWN_SHARE = 256 << 10,  // bytes of own rows that are moved at a time,
+  TARN__PAGED_SHARE = 8 << 20,  // ... of those that a pager brings,
+  TARN__PAGED_ROWS = 32768,     // ... and how many of those, at most
   TARN__FAR_SHARE = 64 << 10,   // ... while messages have to be passed on
   TARN__SERVINGS = 32,          // asks of far ranks that are served at a time
   TARN__EARLY = 1024,           // rows that are asked for before ranks agree
@@ -182,14 +184,16 @@ typedef struct tarn__whole_exchange {
   tarn__whole_wants wants;
   struct tarn__whole_lane *lanes;  // ranks * those of this machine; NULL: none
   unsigned char *bounce;           // a slot's rows; NULL: none
-  bool given_up;                   // messages are left, whose data has to stay
-  tarn_list node;                  // then: until the process ends
-  uint32_t *places;                // ranks: its number on this machine;
-                                   // TARN__FAR: it is on another
-  const size_t *near_ranks;        // the ranks of this machine; NULL: all
-  size_t self;                     // ... of a rank that is alone
-  size_t *offsets;                 // ranks + 1: of one of several copies
-  size_t own_first;                // the first row of this rank's part
+  // Of rows that a pager brings; NULL: none.
+  struct tarn__whole_windows *windows;
+  bool given_up;             // messages are left, whose data has to stay
+  tarn_list node;            // then: until the process ends
+  uint32_t *places;          // ranks: its number on this machine;
+                             // TARN__FAR: it is on another
+  const size_t *near_ranks;  // the ranks of this machine; NULL: all
+  size_t self;               // ... of a rank that is alone
+  size_t *offsets;           // ranks + 1: of one of several copies
+  size_t own_first;          // the first row of this rank's part
   size_t own_rows;
   tarn__whole_posted posted[TARN__MOST_SLOTS];
   int32_t positions[TARN__UNDER_WAY];
@@ -243,6 +247,13 @@ static inline size_t tarn__course_number(const tarn__whole_course *c) {
   return c->kept->sorted.narrow ? sizeof(int32_t) : sizeof(int64_t);
 }
 
+// Number |k| of a list; one that is negative is larger than that of any row.
+static inline uint64_t tarn__course_number_at(const tarn__whole_course *c,
+                                              const void *numbers, size_t k) {
+  if (c->kept->sorted.narrow) return (uint32_t)((const int32_t *)numbers)[k];
+  return (uint64_t)((const int64_t *)numbers)[k];
+}
+
 // Bytes of a list of |count| numbers: the rows behind it begin in a cache line.
 static inline size_t tarn__course_list(const tarn__whole_course *c,
                                        size_t count) {
@@ -257,7 +268,7 @@ static inline size_t tarn__course_list(const tarn__whole_course *c,
 // (gather).
 //
 // TARN_E_CORRUPT  a number of another rank is out of range; no row was moved.
-// Errors of a sink.
+// Errors of a sink or a pager.
 TARN_MUST_CHECK tarn_status tarn__move_owned(const tarn__whole_course *c,
                                              const tarn__whole_span *span,
                                              size_t owner, size_t rank,
@@ -271,7 +282,7 @@ TARN_MUST_CHECK tarn_status tarn__move_dense(const tarn__whole_course *c,
                                              unsigned char *staged);
 
 // Moves the next |count| sorted rows of the part of |rank|, which is mapped
-// here, by the host. Errors of a sink.
+// here, by the host. Errors of a sink or a pager.
 TARN_MUST_CHECK tarn_status tarn__move_mapped(const tarn__whole_course *c,
                                               size_t rank, size_t count);
 
@@ -299,6 +310,25 @@ TARN_MUST_CHECK tarn_status tarn__sink_staged(const tarn__whole_course *c,
 TARN_MUST_CHECK tarn_status tarn__sink_entries(const tarn__whole_course *c,
                                                const uint64_t *entries,
                                                size_t count);
+
+// --- exchange_paged.c ------------------------------------------------------
+
+// What the exchanges of a whole that has a pager need besides. TARN_E_NOMEM.
+TARN_MUST_CHECK tarn_status tarn__paged_keep(tarn__whole_exchange *kept);
+void tarn__paged_drop(tarn__whole_exchange *kept);
+
+// Moves |count| rows of this rank's part, which has a pager, to or from
+// |staged|; |numbers| as above. Errors of the pager.
+TARN_MUST_CHECK tarn_status tarn__paged_staged(const tarn__whole_course *c,
+                                               const tarn__whole_span *span,
+                                               const void *numbers,
+                                               size_t count,
+                                               unsigned char *staged);
+
+// The same for |entries|, all good ones, whose dense rows the host reaches.
+TARN_MUST_CHECK tarn_status tarn__paged_entries(const tarn__whole_course *c,
+                                                const uint64_t *entries,
+                                                size_t count);
 
 // --- exchange_ask.c --------------------------------------------------------
 

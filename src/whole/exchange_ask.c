@@ -281,10 +281,18 @@ static tarn_status pass_through(tarn__whole_course *c, size_t rank,
   return tarn__course_gathers(c) ? tarn__ask_put(c, posted, room) : TARN_OK;
 }
 
+// Rows. Each of those that a pager brings may be a read of its own.
+static size_t own_share(const tarn__whole_course *c) {
+  bool paged = c->whole->pager != NULL;
+  size_t bytes = paged ? TARN__PAGED_SHARE : TARN__OWN_SHARE;
+  if (c->kept->far.count > 0) bytes = TARN__FAR_SHARE;
+  size_t rows = bytes / c->span.row_bytes + 1;
+  return paged ? tarn__lesser(rows, TARN__PAGED_ROWS) : rows;
+}
+
 tarn_status tarn__ask_own_by(tarn__whole_course *c, tarn__whole_posted *posted,
                              unsigned char *room) {
-  size_t bytes = c->kept->far.count > 0 ? TARN__FAR_SHARE : TARN__OWN_SHARE;
-  size_t share = bytes / c->span.row_bytes + 1;
+  size_t share = own_share(c);
   size_t rank = find_mapped(c);
   size_t count = tarn__lesser(tarn__course_left(c, rank), share);
   size_t most = tarn__course_most(c, c->span.row_bytes);

@@ -216,6 +216,9 @@ tarn_status tarn__move_owned(const tarn__whole_course *c,
   if (c->order->sink != NULL) {
     return tarn__sink_staged(c, span, numbers, count, staged);
   }
+  if (c->whole->pager != NULL) {
+    return tarn__paged_staged(c, span, numbers, count, staged);
+  }
   return go_between(c, c->order->action, c->whole->place, &wanted);
 }
 
@@ -293,7 +296,8 @@ tarn_status tarn__move_mapped(const tarn__whole_course *c, size_t rank,
   if (rank != c->whole->rank) good = count;
   *next += count;
   if (c->order->sink != NULL) return tarn__sink_entries(c, entries, good);
-  move_mapped(c, rank, entries, good, false);
   move_mapped(c, rank, entries + good, count - good, true);
+  if (c->whole->pager != NULL) return tarn__paged_entries(c, entries, good);
+  move_mapped(c, rank, entries, good, false);
   return TARN_OK;
 }

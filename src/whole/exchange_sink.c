@@ -13,19 +13,13 @@ static tarn_status check_width(const tarn__whole_course *c, size_t width) {
                     width, all);
 }
 
-static uint64_t number_at(const tarn__whole_course *c, const void *numbers,
-                          size_t k) {
-  if (c->kept->sorted.narrow) return (uint32_t)((const int32_t *)numbers)[k];
-  return (uint64_t)((const int64_t *)numbers)[k];
-}
-
 // Another rank may change its numbers after they were checked.
 static size_t take_listed(const tarn__whole_course *c, const void *numbers,
                           size_t first, size_t count, const unsigned char *rows,
                           size_t row_bytes, tarn__whole_arrival *out) {
   size_t taken = 0;
   for (size_t k = first; k < first + count; k++) {
-    uint64_t row = number_at(c, numbers, k);
+    uint64_t row = tarn__course_number_at(c, numbers, k);
     if (row < c->kept->own_rows)
       out[taken++] = (tarn__whole_arrival){row, rows + k * row_bytes};
   }

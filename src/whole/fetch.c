@@ -122,11 +122,8 @@ tarn_status tarn_whole_gather_begin(const tarn_whole_tensor *table,
 tarn_status tarn_whole_gather_end(tarn_whole_fetch *fetch) {
   if (fetch == NULL) return TARN_OK;
   TARN__TRY(tarn__not_in_callback());
-  bool is_child = fetch->generation != tarn__os_generation();
-  if (is_child) {
-    tarn__host_free(fetch, sizeof *fetch);
+  if (fetch->generation != tarn__os_generation())
     return tarn__fail(TARN_E_STATE, "a gather was begun before the fork");
-  }
   if (fetch->has_thread) {
     pthread_join(fetch->thread, NULL);
   } else {

@@ -153,7 +153,8 @@ static tarn_status read_pieces(size_t ranks, tarn__whole_order *order) {
 
 tarn_status tarn__order_read(const tarn__whole_request *wish, size_t ranks,
                              tarn__whole_order *out) {
-  *out = (tarn__whole_order){.dtype = wish->dtype, .width = wish->width};
+  *out = (tarn__whole_order){
+      .dtype = wish->dtype, .width = wish->width, .pager = wish->pager};
   TARN__TRY(tarn__take_struct("whole options", wish->options,
                               TARN__SIZE_UP_TO(tarn_whole_options, name),
                               &out->options, sizeof out->options));

@@ -18,8 +18,12 @@ static tarn_status check(const tarn_whole *whole, const void *out) {
   return tarn__fail(TARN_E_INVALID, "whole: NULL");
 }
 
-static tarn_status lacks(const tarn_whole *whole, const char *what) {
+tarn_status tarn__whole_lacks(const tarn_whole *whole, const char *what) {
   char place[64];
+  if (whole->pager != NULL) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "whole memory on a disk has no %s",
+                      what);
+  }
   return tarn__fail(TARN_E_UNSUPPORTED, "%s whole memory at %s has no %s",
                     tarn_whole_type_name(whole->type),
                     tarn_place_text(whole->place, place, sizeof place), what);
@@ -28,7 +32,7 @@ static tarn_status lacks(const tarn_whole *whole, const char *what) {
 // Whether |rank|'s part has an address here.
 static bool reaches(const tarn_whole *whole, size_t rank) {
   if (whole->inner != NULL) return tarn__hierarchy_is_here(whole, rank);
-  return whole->mapped || rank == whole->rank;
+  return whole->mapped || (rank == whole->rank && whole->pager == NULL);
 }
 
 tarn_status tarn__whole_check_rank(const tarn_whole *whole, size_t rank) {
@@ -47,10 +51,10 @@ tarn_status tarn_whole_of_rank(tarn_whole *whole, size_t rank,
                            .size = tarn__whole_part_size(whole, rank),
                            .offset = whole->offsets[rank]};
   if (reaches(whole, rank)) return TARN_OK;
-  return lacks(whole, whole->inner != NULL
-                          ? "addresses of parts on other machines: use "
-                            "tarn_whole_gather and tarn_whole_scatter"
-                          : "addresses of other ranks' parts");
+  return tarn__whole_lacks(
+      whole, whole->inner != NULL ? "addresses of parts on other machines: use "
+                                    "tarn_whole_gather and tarn_whole_scatter"
+                                  : "addresses of other ranks' parts");
 }
 
 tarn_status tarn_whole_local(tarn_whole *whole, tarn_whole_part *out) {
@@ -64,7 +68,7 @@ tarn_status tarn_whole_global(tarn_whole *whole, tarn_addr *out_address) {
   TARN__TRY(check(whole, out_address));
   bool has = whole->type == TARN_WHOLE_CONTINUOUS ||
              (whole->mapped && !whole->on_device);
-  if (!has) return lacks(whole, "global address");
+  if (!has) return tarn__whole_lacks(whole, "global address");
   assert(out_address != NULL);
   *out_address = whole->base;
   return TARN_OK;
@@ -74,7 +78,7 @@ tarn_status tarn_whole_reference(tarn_whole *whole,
                                  tarn_reference *out_reference) {
   if (out_reference != NULL) *out_reference = (tarn_reference){.count = 0};
   TARN__TRY(check(whole, out_reference));
-  if (!whole->mapped) return lacks(whole, "reference");
+  if (!whole->mapped) return tarn__whole_lacks(whole, "reference");
   assert(out_reference != NULL);
   *out_reference = whole->reference;
   return TARN_OK;
@@ -104,7 +108,7 @@ static void look_at_pages(const tarn_whole *whole, tarn_whole_info *info) {
   tarn_addr address = whole->parts[whole->rank];
   size_t size = tarn__whole_part_size(whole, whole->rank);
   info->numa_node = -1;
-  if (size == 0 ||
+  if (size == 0 || whole->pager != NULL ||
       tarn_device_host_view(whole->place, address, size, &bytes) != TARN_OK) {
     return;
   }

@@ -54,7 +54,10 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size) {
       [TARN__WHOLE_CREATE] = "tarn_whole_create",
       [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
       [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",
+      [TARN__WHOLE_COLLECT] = "tarn_whole_collect",
       [TARN__WHOLE_APPLY] = "tarn_embedding_apply",
+      [TARN__WHOLE_DISK_OPEN] = "tarn_disk_open",
+      [TARN__WHOLE_DISK_FLUSH] = "tarn_disk_flush",
   };
   const tarn__whole_subject *s = subject;
   char number[32] = "";

@@ -97,10 +97,26 @@ static tarn_status check_owners(const tarn__whole_tensor *tensor) {
   return TARN_OK;
 }
 
+// A row is in one block, at the same byte as in others.
+static tarn_status check_pager(const tarn__whole_tensor *tensor) {
+  size_t block = tensor->whole->granularity;
+  bool spaced = tensor->rows <= 1 || tensor->stride % block == 0;
+  if (tensor->whole->pager == NULL) return TARN_OK;
+  if (spaced && tensor->offset % block + tensor->row_bytes <= block)
+    return TARN_OK;
+  return tarn__fail(
+      TARN_E_INVALID,
+      "whole tensor: rows of %zu bytes with a stride of %zu and an offset of "
+      "%zu bytes are not within records of %zu, in which the table is on the "
+      "disk",
+      tensor->row_bytes, tensor->stride, tensor->offset, block);
+}
+
 static tarn_status check_tensor(const tarn_whole_tensor *tensor,
                                 tarn__whole_tensor *out) {
   TARN__TRY(check_form(tensor));
   TARN__TRY(check_extent(tensor, out));
+  TARN__TRY(check_pager(out));
   return check_owners(out);
 }
 
@@ -235,6 +251,7 @@ tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
   const tarn_whole *whole = measured.whole;
   assert(whole != NULL);
   tarn__tensor_rows(&measured, whole->rank, &first, &count);
+  if (whole->pager != NULL) return tarn__whole_lacks(whole, "addresses");
   if (count == 0) return TARN_OK;
   *out_address = whole->parts[whole->rank] + measured.offset +
                  first * measured.stride - whole->offsets[whole->rank];

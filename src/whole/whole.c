@@ -32,6 +32,7 @@
 // --- host memory and what is held ------------------------------------------
 
 static const tarn__whole_backing *backing_of(const tarn__whole_order *order) {
+  if (order->pager != NULL) return &tarn__backing_pager;
   if (!order->mapped) return &tarn__backing_block;
   if (order->by_handles) return &tarn__backing_handles;
   return order->on_device ? &tarn__backing_segments : &tarn__backing_hostfile;
@@ -66,15 +67,20 @@ static tarn_status fill(tarn_whole *whole, const char *name) {
   return hold_device(whole);
 }
 
-// Also called in a child of fork: touches nothing of a device.
+// Also called in a child of fork, as is the next.
+static void leave_comm(tarn_whole *whole) {
+  tarn__comm_release(whole->comm, &whole->node);
+  (void)tarn_comm_destroy(whole->near);
+}
+
+// Touches nothing of a device.
 static void free_whole(tarn_whole *whole) {
+  leave_comm(whole);
   tarn__host_free_array(whole->offsets, whole->ranks + 1,
                         sizeof *whole->offsets);
   tarn__host_free_array(whole->parts, whole->ranks, sizeof *whole->parts);
   tarn__host_free_array(whole->fds, whole->ranks, sizeof *whole->fds);
   tarn__host_free_array(whole->machines, whole->ranks, sizeof *whole->machines);
-  tarn__comm_release(whole->comm);
-  (void)tarn_comm_destroy(whole->near);
   tarn__host_free(whole, sizeof *whole);
 }
 
@@ -89,7 +95,6 @@ static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
                          tarn_whole **out_whole) {
   tarn_whole *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
-  tarn__comm_hold(comm);
   *made = (tarn_whole){.generation = tarn__os_generation(),
                        .type = order->options.type,
                        .spread = order->options.spread,
@@ -101,9 +106,12 @@ static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
                        .granularity = order->options.granularity,
                        .piece = order->piece,
                        .backing = backing_of(order),
+                       .pager = order->pager,
                        .on_device = order->on_device,
                        .lease = -1,
                        .fd = -1};
+  tarn__comm_hold(comm, &made->node);
+  tarn_list_init(&made->users);
   if (order->options.name != NULL) {
     snprintf(made->name, sizeof made->name, "%s", order->options.name);
   }
@@ -281,6 +289,8 @@ static tarn_status give_up(tarn_whole *whole, tarn_status status) {
   return end(whole, &first);
 }
 
+static tarn_status take_apart(tarn_whole *whole, tarn_status met);
+
 static tarn_status create(tarn_comm *comm, const tarn__whole_request *wish,
                           tarn__whole_subject *subject,
                           tarn_whole **out_whole) {
@@ -291,6 +301,7 @@ static tarn_status create(tarn_comm *comm, const tarn__whole_request *wish,
   status = tarn_comm_agree(comm, status);
   if (made == NULL) return status;
   if (status == TARN_OK) status = tarn__order_compare(comm, &order);
+  if (status == TARN_OK) status = tarn__whole_end_given_up(comm, take_apart);
   if (status == TARN_OK) status = begin_inner(made, &order);
   if (status == TARN_OK) status = assemble(made, order.options.partition);
   if (status != TARN_OK) return give_up(made, status);
@@ -396,30 +407,82 @@ static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
   return end(whole, &first);
 }
 
-tarn_status tarn_whole_destroy(tarn_whole *whole) {
-  if (whole == NULL) return TARN_OK;
-  if (whole->generation != tarn__os_generation()) {
-    tarn__exchange_end(whole->exchange, true);
-    tarn__fetch_end(whole, true);
-    if (whole->backing->forget != NULL) whole->backing->forget(backed(whole));
-    if (whole->inner != NULL) free_whole(whole->inner);
-    free_whole(whole);
-    return TARN_OK;
-  }
+// With a gather under way, what its thread may have been using at the moment of
+// the fork is left behind.
+static void forget(tarn_whole *whole) {
+  bool busy = whole->fetch != NULL;
+  void (*drop)(tarn_whole *) = busy ? leave_comm : free_whole;
+  tarn__exchange_end(whole->exchange, true);
+  if (!busy) tarn__fetch_end(whole, true);
+  if (whole->backing->forget != NULL) whole->backing->forget(backed(whole));
+  if (whole->inner != NULL) drop(whole->inner);
+  drop(whole);
+}
+
+tarn_status tarn_whole_collect(tarn_comm *comm) {
+  tarn__whole_subject subject = {.call = TARN__WHOLE_COLLECT, .name = ""};
+  tarn__comm_caller caller = tarn__whole_caller(&subject);
+  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
   TARN__TRY(tarn__not_in_callback());
-  TARN__TRY(tarn__fetch_check(whole));
-  if (whole->users > 0) {
-    return tarn__fail(TARN_E_STATE, "whole %llu: %zu embeddings use it",
-                      (unsigned long long)whole->serial, whole->users);
-  }
+  tarn__comm_call_for(comm, &caller);
+  tarn_status status = tarn__whole_end_given_up(comm, take_apart);
+  tarn__comm_call_for(comm, NULL);
+  return status;
+}
+
+// After the end of one at all ranks, which |status| is of at this one: that of
+// those that were given up. What stays is ended later.
+static tarn_status end_more(tarn_comm *comm, tarn_status status) {
+  tarn__failure first = tarn__failure_of(status);
+  if (tarn_whole_collect(comm) != TARN_OK)
+    tarn__failure_note(&first, tarn__comm_state(comm));
+  return tarn__failure_tell(&first);
+}
+
+// Collective.
+static tarn_status end_together(tarn_whole *whole, bool *out_ended) {
   tarn_comm *comm = whole->comm;
   tarn__whole_subject subject =
       tarn__whole_subject_of(TARN__WHOLE_DESTROY, whole);
   tarn__comm_caller caller = tarn__whole_caller(&subject);
   tarn__comm_call_for(comm, &caller);
   tarn_status status = tarn_comm_barrier(comm);
-  bool undone = status != TARN_OK && tarn__comm_state(comm) == TARN_OK;
-  if (!undone) status = take_apart(whole, status);
+  *out_ended = status == TARN_OK || tarn__comm_state(comm) != TARN_OK;
+  if (*out_ended) status = take_apart(whole, status);
   tarn__comm_call_for(comm, NULL);
-  return status;
+  return *out_ended ? end_more(comm, status) : status;
+}
+
+tarn_status tarn__whole_end(tarn_whole *whole, bool *out_ended) {
+  *out_ended = whole->generation != tarn__os_generation();
+  if (*out_ended) {
+    forget(whole);
+    return TARN_OK;
+  }
+  TARN__TRY(tarn__not_in_callback());
+  TARN__TRY(tarn__fetch_check(whole));
+  return end_together(whole, out_ended);
+}
+
+// Those that all ranks have given up end first.
+static tarn_status refuse_users(tarn_whole *whole) {
+  bool is_child = whole->generation != tarn__os_generation();
+  if (tarn_list_empty(&whole->users)) return TARN_OK;
+  if (!is_child) (void)!tarn_whole_collect(whole->comm);
+  if (tarn_list_empty(&whole->users)) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "whole %llu: embeddings use it",
+                    (unsigned long long)whole->serial);
+}
+
+tarn_status tarn_whole_destroy(tarn_whole *whole) {
+  bool ended = false;
+  if (whole == NULL) return TARN_OK;
+  if (whole->pager != NULL) {
+    return tarn__fail(TARN_E_STATE,
+                      "whole %llu is a table on a disk, and ends with it "
+                      "(tarn_disk_close)",
+                      (unsigned long long)whole->serial);
+  }
+  TARN__TRY(refuse_users(whole));
+  return tarn__whole_end(whole, &ended);
 }

@@ -7,10 +7,12 @@
 //   handles.c    backing of chunked ones on devices without ranges
 //   hostfile.c   backing of mapped types on the host
 //   block.c      backing of distributed ones
+//   pager.c      backing of distributed ones whose blocks are elsewhere
 //   hierarchy.c  hierarchical types: what is within a machine
 //   tensor.c     rows of elements
 //   query.c      addresses, owners, what was obtained
 //   partition.c  which bytes a rank owns
+//   given_up.c   memory that ranks end together when each has given it up
 //   state.c      checks, names of calls in texts, charges, the device
 //   rows.h       rows by index, on mapped types and between ranks
 //
@@ -18,6 +20,8 @@
 // thread may read the others without a lock.
 #ifndef TARN_WHOLE_WHOLE_H_
 #define TARN_WHOLE_WHOLE_H_
+
+#include <stdatomic.h>
 
 #include "base/os.h"
 #include "base/rows.h"
@@ -67,6 +71,7 @@ extern const tarn__whole_backing tarn__backing_segments;
 extern const tarn__whole_backing tarn__backing_handles;
 extern const tarn__whole_backing tarn__backing_hostfile;
 extern const tarn__whole_backing tarn__backing_block;
+extern const tarn__whole_backing tarn__backing_pager;
 
 struct tarn_whole {
   uint32_t generation;  // of forks
@@ -75,6 +80,7 @@ struct tarn_whole {
   bool mapped;      // all of it: this rank moves rows alone
   uint64_t serial;  // the same at all ranks, unique at rank 0
   tarn_comm *comm;  // held
+  tarn_list node;   // among what holds it
   size_t rank;
   size_t ranks;
   tarn_place place;
@@ -140,7 +146,12 @@ struct tarn_whole {
   struct tarn__whole_exchange *exchange_beside;
   tarn_whole_fetch *fetch;  // the one that is under way; NULL: none
 
-  size_t users;  // objects that keep it from being destroyed: embeddings
+  const struct tarn__whole_pager *pager;  // of this rank's part; NULL: it is
+                                          // in memory
+
+  tarn_list users;       // what keeps it from being destroyed
+  uint64_t users_made;   // ever
+  atomic_bool given_up;  // by this rank: set by any thread
 };
 
 // ---------------------------------------------------------------------------
@@ -172,7 +183,10 @@ typedef enum tarn__whole_call {
   TARN__WHOLE_CREATE,
   TARN__WHOLE_TABLE_CREATE,
   TARN__WHOLE_DESTROY,
+  TARN__WHOLE_COLLECT,
   TARN__WHOLE_APPLY,
+  TARN__WHOLE_DISK_OPEN,
+  TARN__WHOLE_DISK_FLUSH,
   TARN__WHOLE_CALLS
 } tarn__whole_call;
 
@@ -216,12 +230,46 @@ typedef struct tarn__whole_request {
   const tarn_whole_options *options;
   tarn_dtype dtype;  // of the tensor to come; TARN_DTYPE_NONE: none is known
   size_t width;      // elements of its rows, 0 if it is a vector
+  const struct tarn__whole_pager *pager;  // NULL: it gets memory. At all ranks
+                                          // or none; DISTRIBUTED, on the host
 } tarn__whole_request;
 
 // tarn_whole_create. |*out_whole| is set on success only.
 TARN_MUST_CHECK tarn_status tarn__whole_create(tarn_comm *comm,
                                                const tarn__whole_request *wish,
                                                tarn_whole **out_whole);
+
+// tarn_whole_destroy, whoever uses |whole|. |*out_ended|: it is gone, whatever
+// the status.
+tarn_status tarn__whole_end(tarn_whole *whole, bool *out_ended);
+
+// ---------------------------------------------------------------------------
+// given_up.c
+// ---------------------------------------------------------------------------
+
+// An object of all ranks that a whole memory has to stay for: an embedding, a
+// table on disks.
+typedef struct tarn__whole_user {
+  tarn_list node;   // among those of the whole memory
+  uint64_t number;  // among those of the whole memory; the same at all ranks
+  tarn_whole *own;  // whole memory that ends with the object; NULL: none
+  // After all ranks have given it up, and |own| is gone: frees the object.
+  void (*ended)(struct tarn__whole_user *user);
+  atomic_bool given_up;  // by this rank: set by any thread
+} tarn__whole_user;
+
+// To be called by all ranks, in the same order. |own| and |ended| are set.
+void tarn__whole_use(tarn_whole *whole, tarn__whole_user *user);
+
+// Before the end of an object that was not given up.
+void tarn__whole_leave(tarn__whole_user *user);
+
+// Frees what this rank has, together with the others if |met| is TARN_OK.
+typedef tarn_status tarn__whole_take(tarn_whole *whole, tarn_status met);
+
+// tarn_whole_collect, within a collective: |take| ends what may end.
+TARN_MUST_CHECK tarn_status tarn__whole_end_given_up(tarn_comm *comm,
+                                                     tarn__whole_take *take);
 
 // ---------------------------------------------------------------------------
 // partition.c: numbers only
@@ -298,6 +346,7 @@ typedef struct tarn__whole_order {
   size_t piece;     // what memory is cut at; 1: parts are cut alone
   tarn_dtype dtype;  // as in the wish
   size_t width;
+  const struct tarn__whole_pager *pager;
   char kind[96];  // "continuous on sim", "distributed on the host": texts
 } tarn__whole_order;
 
@@ -324,6 +373,9 @@ void tarn__whole_unref_device(tarn_device *device);
 // query.c
 // ---------------------------------------------------------------------------
 
+// Fails: memory as |whole| has no |what|.
+tarn_status tarn__whole_lacks(const tarn_whole *whole, const char *what);
+
 // TARN_E_INVALID  there is no such rank.
 TARN_MUST_CHECK tarn_status tarn__whole_check_rank(const tarn_whole *whole,
                                                    size_t rank);
@@ -348,7 +400,7 @@ tarn_whole_tensor tarn__tensor_of(tarn_whole *whole, tarn_dtype dtype,
                                   size_t rows, size_t width);
 
 // Checks |tensor|, whose fields the caller may have changed: its rows must be
-// within the whole memory, and none may have two owners.
+// within the whole memory, and none may have two owners, or blocks of a pager.
 //
 // Cost:           O(ranks).
 // TARN_E_INVALID  the text says what is wrong.

@@ -239,14 +239,17 @@ TEST(a_group_is_of_its_operations) {
 TEST(it_stays_while_it_is_held) {
   script self = {0};
   tarn_comm *comm = make(&ops, &self);
-  tarn__comm_hold(comm);
-  tarn__comm_hold(comm);
+  tarn_list nodes[2];
+  tarn__comm_hold(comm, &nodes[0]);
+  tarn__comm_hold(comm, &nodes[1]);
+  ck_assert_ptr_eq(tarn__comm_holders(comm)->next, &nodes[0]);
   assert_status(tarn_comm_destroy(comm), TARN_E_STATE);
   assert_error_says("2 ");
-  tarn__comm_release(comm);
+  tarn__comm_release(comm, &nodes[0]);
+  ck_assert_ptr_eq(tarn__comm_holders(comm)->next, &nodes[1]);
   assert_status(tarn_comm_destroy(comm), TARN_E_STATE);
   assert_ok(tarn_comm_barrier(comm));
-  tarn__comm_release(comm);
+  tarn__comm_release(comm, &nodes[1]);
   assert_ok(tarn_comm_destroy(comm));
   ck_assert_uint_eq(self.destroyed, 1);
 }

@@ -108,10 +108,10 @@ TEST(what_they_are_is_in_the_file) {
   ck_assert_uint_eq(info.newest, 1);
   ck_assert_uint_eq(info.before, 0);
   tarn__disk_records *r = open_in(MIB);
-  ck_assert_mem_eq(tarn__records_note(r), note, sizeof note);
+  ck_assert_mem_eq(tarn__records_tell(r).note, note, sizeof note);
   snprintf((char *)note, sizeof note, "and then");
   assert_ok(tarn__records_flush(r, note));
-  ck_assert_mem_eq(tarn__records_note(r), note, sizeof note);
+  ck_assert_mem_eq(tarn__records_tell(r).note, note, sizeof note);
   ck_assert_uint_eq(tarn__records_tell(r).newest, 2);
   ck_assert_uint_eq(tarn__records_tell(r).before, 1);
   tarn__records_close(r);
@@ -222,6 +222,88 @@ TEST(a_number_beyond_the_last_is_named) {
   tarn__records_close(r);
 }
 
+// --- what is begun -----------------------------------------------------------
+
+// Numbers of a window, some of them several times.
+static void draw(uint64_t *numbers, size_t count, uint64_t all, uint64_t seed) {
+  for (size_t i = 0; i < count; i++)
+    numbers[i] = mix(seed, i % (count - count / 8)) % all;
+}
+
+// Each window changes while the next one is on its way, and changed records
+// have to give way for it.
+TEST(windows_are_begun_while_others_change) {
+  enum { ALL = 9000, COUNT = 200, ROUNDS = 300 };
+  static unsigned char wanted[ALL];
+  static uint64_t numbers[2][COUNT];
+  void *pointers[COUNT];
+  size_t begun = 0;
+  make(256, ALL);
+  tarn__disk_records *r = open_in(MIB);
+  ck_assert_uint_lt(tally_of(r).lines, ALL / 2);
+  memset(wanted, 0, sizeof wanted);
+  draw(numbers[0], COUNT, ALL, 0);
+  for (size_t n = 0; n < ROUNDS; n++) {
+    const uint64_t *now = numbers[n % 2];
+    uint64_t *next = numbers[(n + 1) % 2];
+    assert_ok(tarn__records_pin(r, now, COUNT, pointers));
+    ck_assert(!tarn__records_has_begun(r));
+    draw(next, COUNT, ALL, n + 1);
+    tarn__records_begin(r, next, COUNT);
+    begun += tarn__records_has_begun(r);
+    for (size_t i = 0; i < COUNT; i++) {
+      const unsigned char *record = pointers[i];
+      require(record[0] == wanted[now[i]] && record[255] == wanted[now[i]]);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+      wanted[now[i]] = (unsigned char)(n + 1);
+      memset(pointers[i], (int)(n + 1), 256);
+    }
+    tarn__records_unpin(r, pointers, COUNT, true);
+    if (n % 50 != 49) continue;
+    tarn__records_stop(r);
+    assert_ok(tarn__records_flush(r, NULL));
+  }
+  tarn__records_stop(r);
+  ck_assert_uint_gt(begun, ROUNDS / 2);
+  ck_assert_uint_gt(tally_of(r).blocks_merged, 0);
+  assert_ok(tarn__records_flush(r, NULL));
+  tarn__records_close(r);
+  r = open_in(MIB);
+  for (uint64_t i = 0; i < ALL; i++)
+    see(r, i, wanted[i], 256);
+  tarn__records_close(r);
+}
+
+TEST(what_was_begun_may_be_left) {
+  enum { COUNT = 100, MANY = 1000 };
+  uint64_t numbers[COUNT];
+  static uint64_t many[MANY];
+  void *pointers[COUNT];
+  make(256, 4000);
+  tarn__disk_records *r = open_in(MIB);
+  put(r, 17, 5, 256);
+  draw(numbers, COUNT, 4000, 1);
+  draw(many, MANY, 4000, 2);
+  tarn__records_begin(r, numbers, COUNT);
+  ck_assert(tarn__records_has_begun(r));
+  see(r, 17, 5, 256);  // another pin ends it
+  ck_assert(!tarn__records_has_begun(r));
+  tarn__records_begin(r, numbers, COUNT);
+  tarn__records_begin(r, numbers + 1, COUNT - 1);
+  ck_assert(tarn__records_has_begun(r));
+  assert_ok(tarn__records_pin(r, numbers + 1, COUNT - 1, pointers));
+  tarn__records_begin(r, many, MANY);  // too many to be pinned beside those
+  ck_assert(!tarn__records_has_begun(r));
+  tarn__records_unpin(r, pointers, COUNT - 1, false);
+  numbers[5] = 4000;
+  tarn__records_begin(r, numbers, COUNT);
+  ck_assert(!tarn__records_has_begun(r));
+  tarn__records_stop(r);
+  assert_ok(tarn__records_flush(r, NULL));  // which no pin may be left for
+  tarn__records_close(r);
+}
+
 // --- budgets -----------------------------------------------------------------
 
 TEST(a_budget_is_divided_and_kept) {
@@ -301,6 +383,16 @@ TEST(a_damaged_block_is_told_and_the_rest_stays) {
                "bytes 12288 to 16383");
   see(r, 5, 1, 256);
   see(r, 50, 1, 256);
+  uint64_t numbers[] = {40, 20, 41};
+  void *pointers[3];
+  tarn__records_begin(r, numbers, 3);
+  ck_assert(tarn__records_has_begun(r));
+  assert_fails(tarn__records_pin(r, numbers, 3, pointers), TARN_E_CORRUPT,
+               "bytes 12288 to 16383");
+  tarn__records_begin(r, numbers, 3);
+  tarn__records_stop(r);
+  see(r, 40, 1, 256);
+  assert_ok(tarn__records_flush(r, NULL));
   tarn__records_close(r);
 }
 

@@ -9,7 +9,7 @@
 
 static const scene *now;  // set before ranks are forked
 static char folder[64];
-static char path[160];
+static _Thread_local char path[160];  // ranks may be threads
 
 static inline const char *in_folder(const char *name) {
   snprintf(path, sizeof path, "%s/%s", folder, name);

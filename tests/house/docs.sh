@@ -1,8 +1,8 @@
 #!/bin/sh
 # The documents agree with the code: each verb has a manual page, the
-# program in README.md is examples/hello.c, the version is one and has its
-# place in CHANGELOG.md, no link leads nowhere, each picture is shown, and what
-# a queued copy asks of memory is said in bold.
+# programs in README.md and docs/whole.md are examples, the version is one and
+# has its place in CHANGELOG.md, no link leads nowhere, each picture is shown,
+# and what a queued copy asks of memory is said in bold.
 #
 #   docs.sh SOURCE_DIR TARN VERSION
 set -eu
@@ -32,11 +32,18 @@ check_manual() {
   [ "$count" -ge 2 ] || complain "tarn --help lists only $count verbs"
 }
 
-# The C block of README.md.
+# The C blocks of a page on standard input.
 # shellcheck disable=SC2016  # backquotes of Markdown
-check_readme() {
-  sed -n '/^```c$/,/^```$/{/^```/d;p}' README.md | cmp -s - examples/hello.c ||
+programs() {
+  sed -n '/^```c$/,/^```$/{/^```/d;p}'
+}
+
+check_programs() {
+  programs <README.md | cmp -s - examples/hello.c ||
     complain 'the program in README.md is not examples/hello.c'
+  sed -n '/^## On disk$/,/^## When/p' docs/whole.md | programs |
+    cmp -s - examples/disk.c ||
+    complain 'the program in docs/whole.md, "On disk", is not examples/disk.c'
 }
 
 check_queued_copies() {
@@ -79,7 +86,7 @@ check_pictures() {
 
 check_manual
 check_pictures
-check_readme
+check_programs
 check_queued_copies
 check_version
 check_links

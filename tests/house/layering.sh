@@ -11,8 +11,8 @@
 # folder in its #include is looked for beside the includer.
 #
 #        floor 7         layout
-#        floor 6              embedding
-#        floor 5                   disk
+#        floor 6              disk
+#        floor 5              embedding
 #        floor 4   model      table      cache
 #        floor 3   synced     whole
 #        floor 2          pool
@@ -52,7 +52,7 @@ include/tarn/whole.h       base,comm,device                    -
 include/tarn/table.h       base,whole                          -
 include/tarn/embedding.h   base,table,whole                    -
 include/tarn/cache.h       base,whole                          -
-include/tarn/table.h      base,whole                          -
+include/tarn/disk.h        base,comm,embedding,whole           -
 include/tarn/safetensors.h base                                -
 include/tarn/dlpack.h      base,device                         -
 include/tarn/model.h       base,device,pool,plan,synced,whole  -
@@ -71,9 +71,9 @@ src/synced/                alloc,base,device,pool,synced,traffic     base,synced
 src/comm/                  base,comm                           base,comm
 src/whole/                 account,alloc,base,comm,device,pool,range,rows,whole  base,comm/comm.h,whole
 src/model/                 base,compat_awnn,device,dlpack,model,model_file,model_run,plan,pool,safetensors,synced,traffic,whole  base,model
-src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/whole.h
-src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/rows.h,whole/whole.h
-src/disk/                  base                                base,cache/sieve.h,disk
+src/table/                 base,comm,device,safetensors,table,whole  base,comm/comm.h,format,table,whole/pager.h,whole/whole.h
+src/embedding/             base,device,embedding,table,whole   base,comm/comm.h,embedding,table/rows.h,whole/pager.h,whole/rows.h,whole/whole.h
+src/disk/                  base,comm,disk,embedding,whole      base,cache/sieve.h,comm/comm.h,disk,embedding/embedding.h,table/course.h,table/file.h,whole/pager.h
 src/cache/                 alloc,base,cache,pool,whole         base,cache,whole/rows.h
 src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
@@ -86,7 +86,7 @@ tool/                      users                               kit
 tool/cmd_conform.c         users                               conform,kit
 tool/bench_                users                               bench,kit
 tool/conform_report.       users                               conform,kit
-examples/                  users                               nets
+examples/                  users                               job,nets
 examples/own_device.c      users,device_abi                    -
 examples/nets/             -                                   -
 examples/nets/hold.h        users                               -
@@ -96,7 +96,6 @@ examples/nets/picture.h    users                               -
 examples/nets/             users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
 bench/                     users                               kit
-bench/table_disk.          users                               disk/records.h,kit
 bench/gpu/                 users                               bench
 fuzz/                      users,device_abi,device_ext         *
 tests/                     users,device_abi,device_ext         *

@@ -1,101 +1,57 @@
 // A loss of power at any moment of a store: what is on the disk then is the old
 // file or the new one, and what is beside it is never taken for a table with
-// other rows. The disk is a recorded one (disk_log.h), the load is the real
-// one.
-#include <fcntl.h>
-
+// other rows. Of a store of a file for each rank each is the old one or the new
+// one. The disk is a recorded one (disk_log.h), the load is the real one.
 #include "comm/post_office.h"
 #include "disk_log.h"
-#include "tarn/table.h"
-#include "whole/kit.h"
+#include "files_kit.h"
+#include "support/mix.h"
 
-enum { ROWS = 3000, WIDTH = 100 };
+// 1.2 MB, of which two MiB have checksums.
+static const shape some = {TARN_DTYPE_F32, 4700, 64};
 
-static char folder[64];
-static const char *name;  // of the file, which says its format
+static const char *const names[] = {"x.npy", "x.safetensors", "x.raw"};
+enum { NPY, SAFETENSORS, RAW, NAMES };
+
+static int name;    // of the file, which says its format
+static bool parts;  // a file for each rank
 static uint64_t flags;
 
-static void find_path(const char *of, char out[128]) {
-  snprintf(out, 128, "%s/%s", folder, of);
-}
-
 // In memory, where there is such: what a disk does is in the log.
-static void make_folder(void) {
-  bool memory = access("/dev/shm", W_OK) == 0;
-  snprintf(folder, sizeof folder, "%s/tarn-crash-XXXXXX",
-           memory ? "/dev/shm" : "/tmp");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+static void make_folder_in_memory(void) {
+  make_folder_in(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 }
 
-static void remove_folder(void) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  ck_assert_int_eq(system(command), 0);
-}
-
-// --- tables ----------------------------------------------------------------
-
-static tarn_whole_tensor make(void) {
-  tarn_whole_tensor made;
-  const tarn_whole_table_options options = {.struct_size = sizeof options,
-                                            .type = TARN_WHOLE_DISTRIBUTED,
-                                            .place = TARN_HOST,
-                                            .dtype = TARN_DTYPE_F32,
-                                            .rows = ROWS,
-                                            .width = WIDTH};
-  MUST_BE(tarn_whole_table_create(my.comm, &options, &made), TARN_OK);
-  return made;
-}
-
-static float *own_values(const tarn_whole_tensor *t, size_t *out_first,
-                         size_t *out_count) {
-  tarn_addr address = 0;
-  size_t row = 0;
-  size_t rows = 0;
-  MUST_BE(tarn_whole_tensor_rows(t, my.rank, &row, &rows), TARN_OK);
-  MUST_BE(tarn_whole_tensor_local(t, &address), TARN_OK);
-  *out_first = row * WIDTH;
-  *out_count = rows * WIDTH;
-  return host_bytes(address);
-}
-
-static void fill(const tarn_whole_tensor *t, float sign) {
-  size_t first = 0;
-  size_t count = 0;
-  float *values = own_values(t, &first, &count);
-  for (size_t i = 0; i < count; i++)
-    values[i] = sign * (float)(first + i + 1);
-}
-
-static bool is_filled(const tarn_whole_tensor *t, float sign) {
-  size_t first = 0;
-  size_t count = 0;
-  const float *values = own_values(t, &first, &count);
-  for (size_t i = 0; i < count; i++)
-    if (values[i] != sign * (float)(first + i + 1)) return false;
-  return true;
+static tarn_file_options how(void) {
+  return (tarn_file_options){
+      .struct_size = sizeof(tarn_file_options),
+      .format = name == RAW ? TARN_FILE_RAW : TARN_FILE_BY_NAME,
+      .flags = flags};
 }
 
 // --- a store that is recorded ------------------------------------------------
 
+static own own_rows[MOST_RANKS];  // of each rank
+
 static void store(tarn_comm *comm, void *unused) {
-  char path[128];
-  const tarn_file_options options = {.struct_size = sizeof options,
-                                     .flags = flags};
+  const tarn_file_options options = how();
   (void)unused;
   my.comm = comm;
   my.rank = tarn_comm_rank(comm);
   my.ranks = tarn_comm_size(comm);
   my.text = "a store";
   disk_log_be(my.rank);
-  find_path(name, path);
-  tarn_whole_tensor t = make();
-  fill(&t, 1);
-  MUST_BE(tarn_whole_store(&t, path, &options, NULL), TARN_OK);
+  tarn_whole_tensor t = make(&some, TARN_WHOLE_DISTRIBUTED, TARN_HOST);
+  own_rows[my.rank] = own_of(&t);
+  fill_floats(&t, 1);
+  MUST_BE((parts ? tarn_whole_store_raw : tarn_whole_store)(&t, path, &options,
+                                                            NULL),
+          TARN_OK);
   MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
 }
 
 static void record(size_t ranks, disk_lie lie) {
+  in_folder(names[name]);
   disk_log_begin(lie);
   post_run(&(post_job){.ranks = ranks, .run = store}, false);
   disk_log_end();
@@ -114,92 +70,99 @@ static void be_alone(void) {
   my.text = "a load";
 }
 
-static void put(const char *path, const unsigned char *bytes, size_t size) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+static void put(const char *at, const void *bytes, size_t size) {
+  int fd = open(at, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   MUST(fd >= 0);
   MUST(write(fd, bytes, size) == (ssize_t)size);
   MUST(close(fd) == 0);
 }
 
+// What the file may be at that moment.
+static void put_image(const char *at, int file, size_t moment, uint64_t seed) {
+  size_t size = 0;
+  unsigned char *bytes = disk_log_image(file, moment, seed, &size);
+  put(at, bytes, size);
+  free(bytes);
+}
+
 typedef enum found { REFUSED, NEW, ANOTHER } found;
 
-// The file that may be there at that moment, opened.
 static found open_image(const tarn_whole_tensor *t, size_t moment,
                         uint64_t seed) {
-  char path[128];
-  char found_as[64];
-  size_t size = 0;
-  snprintf(found_as, sizeof found_as, "found.%s", name);
-  find_path(found_as, path);
-  unsigned char *bytes = disk_log_image(moment, seed, &size);
-  put(path, bytes, size);
-  free(bytes);
-  fill(t, -1);
-  tarn_status status = tarn_whole_load(t, path, NULL, NULL);
+  char at[64];
+  const tarn_file_options options = how();
+  snprintf(at, sizeof at, "found.%s", names[name]);
+  put_image(in_folder(at), DISK_SHARED, moment, seed);
+  fill_floats(t, -1);
+  tarn_status status = tarn_whole_load(t, path, &options, NULL);
   if (status != TARN_OK) {
     MUST(status == TARN_E_CORRUPT || status == TARN_E_INVALID);
     MUST_SAY(path);
     return REFUSED;
   }
-  return is_filled(t, 1) ? NEW : ANOTHER;
+  return has_floats(t, 1) ? NEW : ANOTHER;
 }
 
 // Whether a content is wrong: where the new file may have the name, one that is
-// not its own; before that, a table with other rows. |out_refused|: how many
-// are no table.
+// not its own; before that, a table with other rows, for which a raw file may
+// be taken. |out_refused|: how many are no table.
 static bool has_wrong(const tarn_whole_tensor *t, size_t *out_refused) {
   *out_refused = 0;
   for (size_t m = 0; m < disk_log_moments(); m++) {
-    bool is_named = disk_log_name(m) != DISK_OLD;
+    bool is_named = disk_log_name(DISK_SHARED, m) != DISK_OLD;
     for (uint64_t way = 0; way < DISK_WAYS; way++) {
       found what = open_image(t, m, m * DISK_WAYS + way);
-      if (what == ANOTHER || (is_named && what != NEW)) return true;
+      if (is_named ? what != NEW : what == ANOTHER && name != RAW) return true;
       *out_refused += what == REFUSED;
     }
   }
   return false;
 }
 
-// --- tests -------------------------------------------------------------------
-
-static const char *const names[] = {"x.npy", "x.safetensors"};
-static const size_t rank_counts[] = {1, 3};
-
-// Of each format, by each method, by one rank and by several.
-static void choose(int i) {
-  name = names[i % 2];
-  flags = i / 2 % 2 == 0 ? 0 : TARN_FILE_THREADS;
-}
-enum { WAYS = 8 };
-
-TEST_LOOP(the_name_leads_to_the_old_file_or_the_new, WAYS) {
-  size_t refused = 0;
-  choose(_i);
-  make_folder();
-  record(rank_counts[_i / 4], (disk_lie){0, 0});
-  size_t moments = disk_log_moments();
-  ck_assert_uint_ge(disk_log_writes(), 12);
-  ck_assert_int_eq(disk_log_name(0), DISK_OLD);
-  ck_assert_int_eq(disk_log_name(moments - 1), DISK_NEW);
+// A table of this process, in which files are loaded.
+static tarn_whole_tensor begin(void) {
+  make_folder_in_memory();
   be_alone();
-  tarn_whole_tensor t = make();
-  ck_assert(!has_wrong(&t, &refused));
-  // What a store that was cut off leaves beside the file is no table.
-  ck_assert_uint_gt(refused, moments * DISK_WAYS / 2);
-  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+  return make(&some, TARN_WHOLE_DISTRIBUTED, TARN_HOST);
+}
+
+static void end(const tarn_whole_tensor *t) {
+  MUST_BE(tarn_whole_destroy(t->whole), TARN_OK);
   MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
   remove_folder();
 }
 
+// --- tests -------------------------------------------------------------------
+
+static const size_t rank_counts[] = {1, 3};
+
+// Of each format, by each method, by one rank and by several.
+static void choose(int i) {
+  name = i % NAMES;
+  flags = i / NAMES % 2 == 0 ? 0 : TARN_FILE_THREADS;
+}
+enum { WAYS = NAMES * 4 };
+
+TEST_LOOP(the_name_leads_to_the_old_file_or_the_new, WAYS) {
+  size_t refused = 0;
+  choose(_i);
+  tarn_whole_tensor t = begin();
+  record(rank_counts[_i / (WAYS / 2)], (disk_lie){0, 0});
+  size_t moments = disk_log_moments();
+  ck_assert_uint_ge(disk_log_writes(), 12);
+  ck_assert_int_eq(disk_log_name(DISK_SHARED, 0), DISK_OLD);
+  ck_assert_int_eq(disk_log_name(DISK_SHARED, moments - 1), DISK_NEW);
+  ck_assert(!has_wrong(&t, &refused));
+  // What a store that was cut off leaves beside the file is no table.
+  if (name != RAW) ck_assert_uint_gt(refused, moments * DISK_WAYS / 2);
+  end(&t);
+}
+
 // Whether something else is found after a loss of power, if a disk has only
 // said that it has done a sync.
-static bool finds_lie(const tarn_whole_tensor *t, tarn_comm *comm, size_t ranks,
-                      disk_lie lie) {
+static bool finds_lie(const tarn_whole_tensor *t, size_t ranks, disk_lie lie) {
   size_t refused = 0;
   record(ranks, lie);
-  my.comm = comm;
-  my.rank = 0;
-  my.ranks = 1;
   return has_wrong(t, &refused);
 }
 
@@ -210,19 +173,107 @@ static bool finds_lie(const tarn_whole_tensor *t, tarn_comm *comm, size_t ranks,
 TEST_LOOP(a_disk_that_lies_is_found_out, 4) {
   size_t ranks = rank_counts[_i / 2];
   choose(_i % 2);
-  make_folder();
-  be_alone();
-  tarn_whole_tensor t = make();
-  tarn_comm *comm = my.comm;
+  tarn_whole_tensor t = begin();
   for (size_t number = 1; number <= 3; number++) {
-    bool needed = number != 2 || name == names[0];
-    ck_assert_msg(finds_lie(&t, comm, ranks, (disk_lie){0, number}) == needed,
+    bool needed = number != 2 || name == NPY;
+    ck_assert_msg(finds_lie(&t, ranks, (disk_lie){0, number}) == needed,
                   "sync %zu of rank 0", number);
     ck_assert_uint_eq(disk_log_syncs(), ranks + 2);
   }
   for (size_t rank = 1; rank < ranks; rank++)
-    ck_assert(finds_lie(&t, comm, ranks, (disk_lie){rank, 1}));
-  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
-  MUST_BE(tarn_comm_destroy(comm), TARN_OK);
-  remove_folder();
+    ck_assert(finds_lie(&t, ranks, (disk_lie){rank, 1}));
+  end(&t);
+}
+
+// --- a file for each rank ----------------------------------------------------
+
+enum { RANKS = 3 };
+
+// Whether the rank's file is the new one.
+typedef bool is_new[RANKS];
+
+static void put_old(const char *at, own rows) {
+  static float values[4700 * 64];
+  for (size_t i = 0; i < rows.count * some.width; i++)
+    values[i] = -value_of(rows.first + i / some.width, i % some.width);
+  put(at, values, rows.count * rows.row);
+}
+
+// Whether the files, loaded together, are those that they should be.
+static bool are_right(const tarn_whole_tensor *t, is_new news, size_t moment,
+                      uint64_t seed) {
+  char at[RANKS][64 + 16];
+  const char *paths[RANKS];
+  const float *values = host_bytes(own_of(t).address);
+  for (int r = 0; r < RANKS; r++) {
+    snprintf(at[r], sizeof at[r], "%s/found.%d", folder, r);
+    paths[r] = at[r];
+    if (news[r]) {
+      put_image(at[r], r, moment, seed + (uint64_t)r);
+    } else {
+      put_old(at[r], own_rows[r]);
+    }
+  }
+  if (tarn_whole_load_raw(t, paths, RANKS, NULL, NULL) != TARN_OK) return false;
+  for (int r = 0; r < RANKS; r++) {
+    const own *o = &own_rows[r];
+    if (!are_floats(values + o->first * some.width, o->first, o->count,
+                    some.width, news[r] ? 1 : -1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Draws one of the files where either may have the name. Returns how many are
+// new.
+static size_t draw_names(size_t moment, uint64_t seed, is_new out) {
+  size_t count = 0;
+  for (int r = 0; r < RANKS; r++) {
+    disk_name which = disk_log_name(r, moment);
+    bool chosen = mix(seed, (uint64_t)r) % 2 == 0;
+    out[r] = which == DISK_NEW || (which == DISK_EITHER && chosen);
+    count += out[r];
+  }
+  return count;
+}
+
+// Whether a file that has a name is wrong, or one that lacks it yet while
+// another has it. |out_mixed|: how often some were old and some new.
+static bool has_wrong_parts(const tarn_whole_tensor *t, size_t *out_mixed) {
+  *out_mixed = 0;
+  for (size_t m = 0; m < disk_log_moments(); m++) {
+    for (uint64_t way = 0; way < DISK_WAYS; way++) {
+      is_new all = {true, true, true};
+      is_new news;
+      uint64_t seed = m * DISK_WAYS + way;
+      size_t count = draw_names(m, seed, news);
+      if (!are_right(t, news, m, seed)) return true;
+      if (count > 0 && !are_right(t, all, m, seed)) return true;
+      *out_mixed += count > 0 && count < RANKS;
+    }
+  }
+  return false;
+}
+
+// Each sync of a rank is needed, the first one too: its random number must not
+// come to the disk behind the rows.
+static void see_parts(const tarn_whole_tensor *t, disk_lie lie, bool wrong) {
+  size_t mixed = 0;
+  record(RANKS, lie);
+  ck_assert_uint_eq(disk_log_syncs(), (size_t)2 * RANKS);
+  ck_assert_int_eq(has_wrong_parts(t, &mixed), wrong);
+  if (!wrong) ck_assert_uint_gt(mixed, 0);
+}
+
+TEST_LOOP(each_rank_has_its_old_file_or_the_new, EFFORT(2, 1)) {
+  name = RAW;
+  parts = true;
+  flags = _i == 0 ? 0 : TARN_FILE_THREADS;
+  tarn_whole_tensor t = begin();
+  see_parts(&t, (disk_lie){0, 0}, false);
+  for (size_t rank = 0; rank < RANKS; rank++)
+    for (size_t number = 1; number <= 2; number++)
+      see_parts(&t, (disk_lie){rank, number}, true);
+  end(&t);
 }

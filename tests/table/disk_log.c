@@ -17,6 +17,7 @@ typedef enum kind { WRITE, RESIZE, SYNC, RENAME, FOLDER } kind;
 
 typedef struct event {
   kind kind;
+  size_t rank;
   int fd;
   uint64_t offset;  // of a write; the size that a file gets
   size_t size;      // of a write
@@ -44,6 +45,7 @@ static event *begin_event(event what) {
   require(seen.count < EVENTS_MOST);
   event *e = &seen.events[seen.count++];
   *e = what;
+  e->rank = own_rank;
   e->began = ++seen.now;
   if (what.kind == WRITE) {
     e->bytes = malloc(what.size);
@@ -219,18 +221,22 @@ static bool has_ended(const event *e, size_t moment) {
 static bool is_followed(const event *e, kind by, size_t moment) {
   for (size_t i = 0; i < seen.count; i++) {
     const event *s = &seen.events[i];
-    if (s->kind == by && s->fd == e->fd && e->ended != 0 &&
-        s->began > e->ended && has_ended(s, moment)) {
+    if (s->kind == by && s->rank == e->rank && s->fd == e->fd &&
+        e->ended != 0 && s->began > e->ended && has_ended(s, moment)) {
       return true;
     }
   }
   return false;
 }
 
-disk_name disk_log_name(size_t moment) {
+static bool is_of(const event *e, int file) {
+  return file == DISK_SHARED || e->rank == (size_t)file;
+}
+
+disk_name disk_log_name(int file, size_t moment) {
   for (size_t i = 0; i < seen.count; i++) {
     const event *e = &seen.events[i];
-    if (e->kind != RENAME || e->began > moment) continue;
+    if (e->kind != RENAME || !is_of(e, file) || e->began > moment) continue;
     return is_followed(e, FOLDER, moment) ? DISK_NEW : DISK_EITHER;
   }
   return DISK_OLD;
@@ -310,7 +316,8 @@ static const event *find_write(const event *const *events, size_t count) {
   return NULL;
 }
 
-unsigned char *disk_log_image(size_t moment, uint64_t seed, size_t *out_size) {
+unsigned char *disk_log_image(int file, size_t moment, uint64_t seed,
+                              size_t *out_size) {
   const event *unsure[EVENTS_MOST];
   size_t count = 0;
   image to = {.room = find_room()};
@@ -318,7 +325,7 @@ unsigned char *disk_log_image(size_t moment, uint64_t seed, size_t *out_size) {
   require(to.bytes != NULL);
   for (size_t i = 0; i < seen.count; i++) {
     const event *e = &seen.events[i];
-    if (!changes(e, moment)) continue;
+    if (!is_of(e, file) || !changes(e, moment)) continue;
     if (is_followed(e, SYNC, moment)) {
       apply(&to, e, 0, e->size);
     } else {

@@ -1,99 +1,57 @@
 // What goes wrong below a table's file: a disk that is full, a file that
-// becomes shorter while it is read, reads that fail and reads that are short.
-// The disk and the file are real ones; the file system that fails is one of the
-// tests (bad_disk.h).
+// becomes shorter while it is read, reads and writes that fail, and those that
+// are short. The disk and the file are real ones; the file system that fails is
+// one of the tests (bad_disk.h).
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "bad_disk.h"
-#include "tarn/table.h"
-#include "whole/kit.h"
+#include "files_kit.h"
 
-enum { ROWS = 12000, WIDTH = 100 };
+// 4.8 MB in the file, behind which there are checksums.
+static const shape large = {TARN_DTYPE_F32, 18752, 64};
+enum { LARGE_END = 4096 + 18752 * 256 };
 
-static char folder[64];
-static char path[128];
 static uint64_t flags;
 
-static void make_folder(void) {
-  snprintf(folder, sizeof folder, "/tmp/tarn-faults-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
-  snprintf(path, sizeof path, "%s/x.npy", folder);
+static void choose_method(int i) {
+  flags = i == 0 ? 0 : TARN_FILE_THREADS;
+}
+
+static tarn_whole_tensor make_large(float sign) {
+  tarn_whole_tensor t = make(&large, TARN_WHOLE_CHUNKED, TARN_HOST);
+  fill_floats(&t, sign);
+  return t;
 }
 
 static int run(const char *command) {
-  char line[256];
+  char line[512];
   snprintf(line, sizeof line, "%s >/dev/null 2>&1", command);
   return system(line);
 }
 
-static void remove_folder(void) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  ck_assert_int_eq(run(command), 0);
-}
-
-// --- tables ----------------------------------------------------------------
-
-static tarn_whole_tensor make(void) {
-  tarn_whole_tensor made;
-  const tarn_whole_table_options options = {.struct_size = sizeof options,
-                                            .type = TARN_WHOLE_CHUNKED,
-                                            .place = TARN_HOST,
-                                            .dtype = TARN_DTYPE_F32,
-                                            .rows = ROWS,
-                                            .width = WIDTH};
-  MUST_BE(tarn_whole_table_create(my.comm, &options, &made), TARN_OK);
-  return made;
-}
-
-static float *own_values(const tarn_whole_tensor *t, size_t *out_first,
-                         size_t *out_count) {
-  tarn_addr address = 0;
-  size_t row = 0;
-  size_t rows = 0;
-  MUST_BE(tarn_whole_tensor_rows(t, my.rank, &row, &rows), TARN_OK);
-  MUST_BE(tarn_whole_tensor_local(t, &address), TARN_OK);
-  *out_first = row * WIDTH;
-  *out_count = rows * WIDTH;
-  return host_bytes(address);
-}
-
-static void fill(const tarn_whole_tensor *t, float sign) {
-  size_t first = 0;
-  size_t count = 0;
-  float *values = own_values(t, &first, &count);
-  for (size_t i = 0; i < count; i++)
-    values[i] = sign * (float)(first + i + 1);
-  meet_all();
-}
-
-static void must_be_filled(const tarn_whole_tensor *t, float sign) {
-  size_t first = 0;
-  size_t count = 0;
-  const float *values = own_values(t, &first, &count);
-  for (size_t i = 0; i < count; i++)
-    MUST(values[i] == sign * (float)(first + i + 1));
-  meet_all();
+static void store_once(void) {
+  tarn_whole_tensor t = make_large(1);
+  MUST_BE(tarn_whole_store(&t, path, NULL, NULL), TARN_OK);
+  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
 }
 
 // --- a full disk -----------------------------------------------------------
 
-// A file of 4.8 MB on 8 MB: the old one stays, and nothing is beside it.
+// On 8 MB: the old file stays, and nothing is beside it.
 static void store_twice(void) {
-  tarn_whole_tensor t = make();
+  tarn_whole_tensor t = make_large(1);
   const tarn_file_options options = {.struct_size = sizeof options,
                                      .flags = flags};
-  fill(&t, 1);
   MUST_BE(tarn_whole_store(&t, path, &options, NULL), TARN_OK);
-  fill(&t, -1);
+  fill_floats(&t, -1);
   MUST_BE(tarn_whole_store(&t, path, &options, NULL), TARN_E_IO);
   MUST_SAY("No space left");
   MUST_SAY(path);
   MUST_BE(tarn_whole_load(&t, path, &options, NULL), TARN_OK);
-  must_be_filled(&t, 1);
+  see_floats(&t, 1);
   MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
 }
 
@@ -117,21 +75,10 @@ static const char *enter_small_disk(void) {
   return why;
 }
 
-static size_t count_names(void) {
-  char command[128];
-  size_t count = 0;
-  snprintf(command, sizeof command, "ls %s | grep -vx lost+found | wc -l",
-           folder);
-  FILE *names = popen(command, "r");
-  ck_assert_ptr_nonnull(names);
-  ck_assert_int_eq(fscanf(names, "%zu", &count), 1);
-  pclose(names);
-  return count;
-}
-
 TEST_LOOP(a_full_ext4_leaves_the_old_file, 2) {
-  flags = _i == 0 ? 0 : TARN_FILE_THREADS;
+  choose_method(_i);
   make_folder();
+  in_folder("x.npy");
   const char *why = enter_small_disk();
   if (why != NULL) {
     note_skipped("a full ext4", why);
@@ -143,16 +90,45 @@ TEST_LOOP(a_full_ext4_leaves_the_old_file, 2) {
   remove_folder();
 }
 
-// --- reads that fail, and short ones ----------------------------------------
+// --- a file system that fails ------------------------------------------------
 
 static bad_disk *disk;
 
-static void store_once(void) {
-  tarn_whole_tensor t = make();
-  fill(&t, 1);
-  MUST_BE(tarn_whole_store(&t, path, NULL, NULL), TARN_OK);
-  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+// Runs |work| on it, where there is an old file. There are |left| files after
+// that.
+static void on_bad_disk(const char *what, void (*work)(void), size_t left) {
+  const char *why = NULL;
+  make_folder();
+  in_folder("x.npy");
+  run_ranks(1, "a store", store_once);
+  disk = bad_disk_mount(folder, &why);
+  if (disk == NULL) {
+    note_skipped(what, why);
+  } else {
+    run_ranks(2, what, work);
+    bad_disk_unmount(folder, disk);
+    ck_assert_uint_eq(count_names(), left);
+  }
+  remove_folder();
 }
+
+// All ranks, while none of them uses a file.
+static void order(bad_call call, uint64_t at) {
+  meet_all();
+  if (my.rank == 0) {
+    disk->at = at;
+    disk->fails = call;
+  }
+  meet_all();
+}
+
+static void order_short(bool shortens) {
+  meet_all();
+  if (my.rank == 0) disk->shortens = shortens;
+  meet_all();
+}
+
+// --- reads that fail, and short ones ----------------------------------------
 
 static const uint64_t ways[] = {0,
                                 TARN_FILE_THREADS,
@@ -163,23 +139,28 @@ static const uint64_t ways[] = {0,
                                 TARN_FILE_CACHED | TARN_FILE_UNCHECKED};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
+// A byte of rank 1's rows.
+static const uint64_t BAD_BYTE = 4096 + (3 << 20) + 9999;
+
 static void load_by_halves(void) {
+  order_short(true);
   for (size_t i = 0; i < WAYS; i++) {
-    tarn_whole_tensor t = make();
+    tarn_whole_tensor t = make_large(-1);
     const tarn_file_options options = {.struct_size = sizeof options,
                                        .flags = ways[i]};
     size_t before = tell(0, disk->shortened);
     MUST_BE(tarn_whole_load(&t, path, &options, NULL), TARN_OK);
-    must_be_filled(&t, 1);
+    see_floats(&t, 1);
     MUST(disk->shortened > before + 4);
     MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
   }
 }
 
-// The byte is one of rank 1's. All are told where the read began, or went on.
+// All are told where the read began, or went on.
 static void load_from_bad(void) {
+  order(BAD_READ, BAD_BYTE);
   for (size_t i = 0; i < WAYS; i++) {
-    tarn_whole_tensor t = make();
+    tarn_whole_tensor t = make_large(-1);
     const tarn_file_options options = {.struct_size = sizeof options,
                                        .flags = ways[i]};
     MUST_BE(tarn_whole_load(&t, path, &options, NULL), TARN_E_IO);
@@ -192,33 +173,139 @@ static void load_from_bad(void) {
   MUST(disk->failed >= WAYS);
 }
 
-static void on_bad_disk(void (*work)(void)) {
-  char backing[72];
-  const char *why = NULL;
-  make_folder();
-  snprintf(backing, sizeof backing, "%s.npy", folder);
-  snprintf(path, sizeof path, "%s", backing);
-  run_ranks(1, "a store", store_once);
-  disk = bad_disk_mount(folder, backing, &why);
-  unlink(backing);
-  if (disk == NULL) {
-    note_skipped("a disk that fails", why);
-  } else {
-    snprintf(path, sizeof path, "%s/%s", folder, BAD_DISK_FILE);
-    disk->shortens = work == load_by_halves;
-    disk->fails_at = work == load_from_bad ? 4096 + (3 << 20) + 9999 : 0;
-    run_ranks(2, "a disk that fails", work);
-    bad_disk_unmount(folder, disk);
-  }
-  remove_folder();
-}
-
 TEST(short_reads_go_on) {
-  on_bad_disk(load_by_halves);
+  on_bad_disk("reads that are short", load_by_halves, 1);
 }
 
 TEST(a_read_that_fails_is_told) {
-  on_bad_disk(load_from_bad);
+  on_bad_disk("reads that fail", load_from_bad, 1);
+}
+
+// --- writes that fail, and short ones ----------------------------------------
+
+static void store_by_halves(void) {
+  tarn_whole_tensor t = make_large(-1);
+  const tarn_file_options options = {.struct_size = sizeof options,
+                                     .flags = flags};
+  order_short(true);
+  MUST_BE(tarn_whole_store(&t, path, &options, NULL), TARN_OK);
+  MUST(disk->shortened > 20);
+  order_short(false);
+  fill_floats(&t, 1);
+  MUST_BE(tarn_whole_load(&t, path, NULL, NULL), TARN_OK);
+  see_floats(&t, -1);
+  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+}
+
+static const struct {
+  bad_call call;
+  uint64_t at;
+  const char *says;
+  const char *rank;  // whose call fails; NULL: that of any
+} losses[] = {
+    {BAD_WRITE, 4, "cannot write to it", "rank 0: "},
+    {BAD_WRITE, 4096, "cannot write byte 4096", "rank 0: "},
+    {BAD_WRITE, BAD_BYTE, "cannot write byte 31", "rank 1: "},
+    {BAD_WRITE, 100, "cannot write byte 0", "rank 0: "},
+    {BAD_WRITE, LARGE_END + 4, "cannot write byte 4804608", "rank 0: "},
+    {BAD_FULL, 4, "cannot write to it", "rank 0: "},
+    {BAD_FULL, BAD_BYTE, "cannot write byte 31", "rank 1: "},
+    {BAD_FULL, 100, "cannot write byte 0", "rank 0: "},
+    {BAD_SYNC, 1, "cannot write to it", "rank 0: "},
+    {BAD_SYNC, 2, "cannot bring it to the disk", NULL},
+    {BAD_SYNC, 3, "cannot bring it to the disk", NULL},
+    {BAD_SYNC, 4, "cannot bring it to the disk", "rank 0: "},
+    {BAD_RENAME, 1, "cannot put it there", "rank 0: "},
+};
+enum { LOSSES = sizeof losses / sizeof losses[0] };
+
+static void lose_a_store(size_t i) {
+  tarn_whole_tensor t = make_large(-1);
+  const tarn_file_options options = {.struct_size = sizeof options,
+                                     .flags = flags};
+  order(losses[i].call, losses[i].at);
+  size_t before = tell(0, disk->failed);
+  MUST_BE(tarn_whole_store(&t, path, &options, NULL), TARN_E_IO);
+  MUST_SAY(path);
+  MUST_SAY(losses[i].says);
+  // Of a write that takes nothing io_uring says something else.
+  if (losses[i].call != BAD_FULL) MUST_SAY("Input/output error");
+  MUST_SAY(losses[i].rank != NULL ? losses[i].rank : "rank ");
+  MUST(disk->failed > before);
+  order(BAD_NONE, 0);
+  MUST_BE(tarn_whole_load(&t, path, NULL, NULL), TARN_OK);
+  see_floats(&t, 1);
+  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+}
+
+static void lose_stores(void) {
+  for (size_t i = 0; i < LOSSES; i++)
+    lose_a_store(i);
+}
+
+// A file for each rank. Until the first has its name, all are old.
+static void lose_parts(void) {
+  static const struct {
+    bad_call call;
+    uint64_t at;
+  } calls[] = {{BAD_WRITE, 9999}, {BAD_SYNC, 3}, {BAD_RENAME, 2}};
+  char at[2][192];
+  const char *paths[] = {at[0], at[1]};
+  const tarn_file_options options = {.struct_size = sizeof options,
+                                     .flags = flags};
+  tarn_whole_tensor t = make_large(1);
+  for (size_t r = 0; r < 2; r++)
+    snprintf(at[r], sizeof at[r], "%s_part_%zu_of_2", path, r);
+  MUST_BE(tarn_whole_store_raw(&t, path, &options, NULL), TARN_OK);
+  for (size_t i = 0; i < 3; i++) {
+    fill_floats(&t, -1);
+    order(calls[i].call, calls[i].at);
+    MUST_BE(tarn_whole_store_raw(&t, path, &options, NULL), TARN_E_IO);
+    MUST_SAY(path);
+    MUST_SAY("rank ");
+    MUST_SAY("Input/output error");
+    order(BAD_NONE, 0);
+    fill_floats(&t, 2);
+    MUST_BE(tarn_whole_load_raw(&t, paths, 2, NULL, NULL), TARN_OK);
+    bool is_new = has_floats(&t, -1);
+    MUST(is_new || has_floats(&t, 1));
+    MUST(tell(0, is_new) + tell(1, is_new) == (calls[i].call == BAD_RENAME));
+  }
+  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+}
+
+// The file is there, whole, but a loss of power might bring the old one back.
+static void lose_the_name(void) {
+  tarn_whole_tensor t = make_large(-1);
+  order(BAD_FOLDER, 0);
+  MUST_BE(tarn_whole_store(&t, path, NULL, NULL), TARN_E_IO);
+  MUST_SAY(path);
+  MUST_SAY("rank 0: ");
+  MUST_SAY("cannot bring its name to the disk: Input/output error");
+  order(BAD_NONE, 0);
+  fill_floats(&t, 1);
+  MUST_BE(tarn_whole_load(&t, path, NULL, NULL), TARN_OK);
+  see_floats(&t, -1);
+  MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
+}
+
+TEST_LOOP(short_writes_go_on, 2) {
+  choose_method(_i);
+  on_bad_disk("writes that are short", store_by_halves, 1);
+}
+
+TEST_LOOP(a_store_that_fails_leaves_the_old_file, 2) {
+  choose_method(_i);
+  on_bad_disk("writes that fail", lose_stores, 1);
+}
+
+TEST_LOOP(a_raw_store_that_fails_leaves_whole_files, 2) {
+  choose_method(_i);
+  on_bad_disk("raw writes that fail", lose_parts, 3);
+}
+
+TEST(a_name_that_is_not_brought_to_the_disk_is_told) {
+  on_bad_disk("a folder that fails", lose_the_name, 1);
 }
 
 // --- a file that becomes shorter -------------------------------------------
@@ -240,23 +327,16 @@ tarn_status __wrap_tarn__reader_go_on(void *reader, uint64_t until,
   return __real_tarn__reader_go_on(reader, until, out_done);
 }
 
-static void forget_cached(void) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  MUST(fd >= 0);
-  MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
-  MUST(close(fd) == 0);
-}
-
 // No signal; all ranks are told the file and the byte.
 static void load_what_shrinks(void) {
-  tarn_whole_tensor t = make();
+  tarn_whole_tensor t = make_large(1);
   const tarn_file_options options = {.struct_size = sizeof options,
                                      .flags = flags};
   for (int cold = 0; cold < 2; cold++) {
     shortens = false;
-    fill(&t, 1);
+    fill_floats(&t, 1);
     MUST_BE(tarn_whole_store(&t, path, NULL, NULL), TARN_OK);
-    if (cold && my.rank == 0) forget_cached();
+    if (cold && my.rank == 0) forget_cached(path);
     meet_all();
     shortens = my.rank == 1;
     MUST_BE(tarn_whole_load(&t, path, &options, NULL), TARN_E_CORRUPT);
@@ -273,6 +353,7 @@ static void load_what_shrinks(void) {
 TEST_LOOP(a_file_that_shrinks_is_told, WAYS) {
   flags = ways[_i];
   make_folder();
+  in_folder("x.npy");
   run_ranks(2, "shrinks", load_what_shrinks);
   remove_folder();
 }

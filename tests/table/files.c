@@ -5,8 +5,10 @@
 #include "base/os.h"
 #include "comm/post_office.h"
 #include "files_kit.h"
+#include "support/effort.h"
 
 static const ground *where;  // set before ranks are forked
+static size_t turn;
 static uint64_t flags;
 
 // --- tables ----------------------------------------------------------------
@@ -30,8 +32,9 @@ static void fill(const shape *s, const tarn_whole_tensor *t, tarn_place place,
   own o = own_of(t);
   unsigned char *bytes = malloc(o.count * o.row + 1);
   MUST(bytes != NULL);
-  for (size_t i = 0; i < o.count * o.row; i++)
-    bytes[i] = byte_of(s, o.first + i / o.row, i % o.row, seed);
+  for (size_t row = 0; row < o.count; row++)
+    for (size_t k = 0; k < o.row; k++)
+      bytes[row * o.row + k] = byte_of(s, o.first + row, k, seed);
   poke(place, o.address, bytes, o.count * o.row);
   free(bytes);
   meet_all();
@@ -43,8 +46,9 @@ static void see(const shape *s, const tarn_whole_tensor *t, tarn_place place,
   unsigned char *bytes = malloc(o.count * o.row + 1);
   MUST(bytes != NULL);
   peek(place, o.address, bytes, o.count * o.row);
-  for (size_t i = 0; i < o.count * o.row; i++)
-    MUST(bytes[i] == byte_of(s, o.first + i / o.row, i % o.row, seed));
+  for (size_t row = 0; row < o.count; row++)
+    for (size_t k = 0; k < o.row; k++)
+      MUST(bytes[row * o.row + k] == byte_of(s, o.first + row, k, seed));
   free(bytes);
   meet_all();
 }
@@ -57,11 +61,20 @@ static tarn_file_options usual(void) {
 
 // --- and back --------------------------------------------------------------
 
+// Tables of megabytes are of one type on each ground, by turns; under a
+// sanitizer only where ranks share them.
+static bool is_left_out(const shape *s, size_t type) {
+  bool is_large = s->rows * s->width >= (size_t)512 << 10;
+  bool is_turn = (type + (size_t)(s - shapes) + turn) % TYPES == 0;
+  return is_large && !(is_turn && my.ranks > EFFORT(0, 1));
+}
+
 static void go_around(void) {
   tarn_place place = open_ground(where);
   static const char *const names[] = {"t.npy", "t.safetensors", "t.raw"};
   for (size_t i = 0; i < SHAPES * TYPES; i++) {
     const shape *s = &shapes[i % SHAPES];
+    if (is_left_out(s, i / SHAPES)) continue;
     tarn_whole_tensor t = make(s, type_at(i / SHAPES), place);
     for (size_t k = 0; k < 3; k++) {
       tarn_file_report report = {.struct_size = sizeof report};
@@ -86,6 +99,7 @@ static void go_around(void) {
 
 static void try_on(int i, size_t ranks) {
   where = ground_at(i);
+  turn = (size_t)i;
   note_mapped("files");
   make_folder();
   run_ranks(ranks, where->text, go_around);
@@ -256,16 +270,9 @@ static void go_by_parts(void) {
           TARN_E_INVALID);
   o.flags |= TARN_FILE_FEWER;
   MUST_BE(tarn_whole_load_raw(&t, paths, my.ranks - 1, &o, NULL), TARN_OK);
-  own p = own_of(&t);
-  const float *values = host_bytes(p.address);
-  bool last = my.rank == my.ranks - 1;
-  for (size_t i = 0; i < p.count * 40; i++)
-    MUST(values[i] == (last ? -1 : 1) * value_of(p.first + i / 40, i % 40));
-  meet_all();
+  see_floats(&t, my.rank == my.ranks - 1 ? -1 : 1);
   MUST_BE(tarn_whole_load_raw(&t, paths, my.ranks, NULL, NULL), TARN_OK);
-  for (size_t i = 0; i < p.count * 40; i++)
-    MUST(values[i] == value_of(p.first + i / 40, i % 40));
-  meet_all();
+  see_floats(&t, 1);
   MUST_BE(tarn_whole_destroy(t.whole), TARN_OK);
 }
 
@@ -336,13 +343,6 @@ TEST_RANGE(ranks_of_several_machines_have_one_file, 2, 4) {
 }
 
 // --- what the page cache has -----------------------------------------------
-
-static void forget_cached(const char *file) {
-  int fd = open(file, O_RDONLY);
-  MUST(fd >= 0);
-  MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
-  MUST(close(fd) == 0);
-}
 
 // Whether the file system reads past its cache, and has emptied it. Files in
 // memory stay where they are.

@@ -2,15 +2,21 @@
 #ifndef TARN_TESTS_TABLE_FILES_KIT_H_
 #define TARN_TESTS_TABLE_FILES_KIT_H_
 
+#include <fcntl.h>
+
 #include "tarn/table.h"
 #include "whole/kit.h"
 
 static char folder[64];
 static char path[128];
 
-static inline void make_folder(void) {
-  snprintf(folder, sizeof folder, "/tmp/tarn-files-XXXXXX");
+static inline void make_folder_in(const char *parent) {
+  snprintf(folder, sizeof folder, "%s/tarn-files-XXXXXX", parent);
   ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static inline void make_folder(void) {
+  make_folder_in("/tmp");
 }
 
 static inline void remove_folder(void) {
@@ -27,12 +33,20 @@ static inline const char *in_folder(const char *name) {
 static inline size_t count_names(void) {
   char command[128];
   size_t count = 0;
-  snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
+  snprintf(command, sizeof command, "ls -A %s | grep -vcx lost+found", folder);
   FILE *names = popen(command, "r");
   ck_assert_ptr_nonnull(names);
   ck_assert_int_eq(fscanf(names, "%zu", &count), 1);
   pclose(names);
   return count;
+}
+
+// Takes what is on the disk out of the page cache.
+static inline void forget_cached(const char *file) {
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  MUST(fd >= 0);
+  MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
+  MUST(close(fd) == 0);
 }
 
 // --- tables ----------------------------------------------------------------
@@ -86,12 +100,23 @@ static inline void fill_floats(const tarn_whole_tensor *t, float sign) {
   meet_all();
 }
 
-// All of this rank's rows are those of fill_floats.
-static inline void see_floats(const tarn_whole_tensor *t, float sign) {
+// Whether |values| are those of fill_floats, from row |first| on.
+static inline bool are_floats(const float *values, size_t first, size_t rows,
+                              size_t width, float sign) {
+  for (size_t i = 0; i < rows * width; i++)
+    if (values[i] != sign * value_of(first + i / width, i % width))
+      return false;
+  return true;
+}
+
+// Whether all of this rank's rows are.
+static inline bool has_floats(const tarn_whole_tensor *t, float sign) {
   own o = own_of(t);
-  const float *values = host_bytes(o.address);
-  for (size_t i = 0; i < o.count * t->width; i++)
-    MUST(values[i] == sign * value_of(o.first + i / t->width, i % t->width));
+  return are_floats(host_bytes(o.address), o.first, o.count, t->width, sign);
+}
+
+static inline void see_floats(const tarn_whole_tensor *t, float sign) {
+  MUST(has_floats(t, sign));
   meet_all();
 }
 

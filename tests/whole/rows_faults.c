@@ -317,7 +317,7 @@ static void exchange_until_lost(tarn_comm *comm, void *context) {
   size_t mappings = count_file_mappings();
   scene c = {.s = &plain, .place = TARN_HOST, .at = TARN_HOST};
   raise_scene(&c, fate.type);
-  if (fate.stops) ranks_set_timeout(comm, 1000);
+  if (fate.stops) ranks_set_timeout(comm, 5000);
   if (my.rank == 1) set_fate();
   while (status == TARN_OK)
     status = try_out(&c, fate.what);
