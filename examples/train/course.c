@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "try.h"
+#include "job/try.h"
 
 static const double RATE = 0.2;  // of learning, at first; it falls to 0
 

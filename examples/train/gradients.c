@@ -1,7 +1,7 @@
 #include "gradients.h"
 
+#include "job/try.h"
 #include "memory.h"
-#include "try.h"
 
 enum { LINE = 16 };  // numbers in a line of the cache, which parts do not share
 

@@ -1,9 +1,9 @@
 #include "loader.h"
 
+#include "job/try.h"
 #include "memory.h"
 #include "nets/random.h"
 #include "nodes.h"
-#include "try.h"
 
 // --- which rows ------------------------------------------------------------
 

@@ -13,12 +13,12 @@
 // Loss and accuracy depend on the options and not on the number of ranks
 // (share.h).
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "job/job.h"
+#include "job/try.h"
 #include "report.h"
 #include "table.h"
-#include "try.h"
 
 typedef struct run {
   options of;
@@ -86,7 +86,8 @@ static tarn_status begin(run *r) {
 }
 
 // Whatever has begun, the last first.
-static tarn_status end(run *r) {
+static tarn_status end(void *context) {
+  run *r = context;
   tarn_status status = loader_end(&r->from);
   if (r->table.whole != NULL)
     status = first_of(status, tarn_whole_destroy(r->table.whole));
@@ -112,8 +113,10 @@ static tarn_status tell(const run *r, const course_result *result) {
                              : tarn_fail(TARN_E_IO, "stdout cannot be written");
 }
 
-static tarn_status work(run *r) {
+static tarn_status work(void *context, tarn_comm *comm) {
+  run *r = context;
   course_result result;
+  r->comm = comm;
   TRY(begin(r));
   r->course = (course){.comm = r->comm,
                        .from = &r->from,
@@ -127,42 +130,13 @@ static tarn_status work(run *r) {
   return tarn_comm_agree(r->comm, tell(r, &result));
 }
 
-// All ranks have the same error, which rank 0 tells; but where a rank is lost,
-// it may be that one.
-static int fail(const run *r, tarn_status status, const char *text) {
-  bool is_lost = status == TARN_E_PEER_LOST || status == TARN_E_TIMEOUT;
-  if (is_first(r) || is_lost) fprintf(stderr, "train: %s\n", text);
-  return EXIT_FAILURE;
-}
-
-static int run_and_end(run *r) {
-  char text[512];
-  tarn_status status = work(r);
-  snprintf(text, sizeof text, "%s", status == TARN_OK ? "" : tarn_last_error());
-  tarn_status ended = end(r);
-  if (status != TARN_OK) return fail(r, status, text);
-  if (ended != TARN_OK) return fail(r, ended, tarn_last_error());
-  return EXIT_SUCCESS;
-}
-
-// Options are looked at when the ranks have met, so that one of them complains.
-static int join_and_run(run *r) {
-  if (tarn_comm_from_environment(NULL, &r->comm) != TARN_OK) {
-    fprintf(stderr, "train: %s\n", tarn_last_error());
-    return EXIT_FAILURE;
-  }
-  if (r->of.help || r->of.wrong[0] != '\0') {
-    if (is_first(r) && r->of.help) options_help();
-    if (is_first(r) && !r->of.help) fprintf(stderr, "train: %s\n", r->of.wrong);
-    return r->of.help ? EXIT_SUCCESS : 2;
-  }
-  return run_and_end(r);
-}
-
 int main(int argc, char **argv) {
   run r = {.of = options_read(argc, argv)};
-  int status = join_and_run(&r);
-  if (tarn_comm_destroy(r.comm) != TARN_OK && status == EXIT_SUCCESS)
-    return EXIT_FAILURE;
-  return status;
+  return job_main(&(job){.name = "train",
+                         .wrong = r.of.wrong,
+                         .help = r.of.help,
+                         .tell_help = options_help,
+                         .work = work,
+                         .end = end,
+                         .run = &r});
 }

@@ -1,6 +1,6 @@
 #include "memory.h"
 
-#include "try.h"
+#include "job/try.h"
 
 tarn_status memory_take(const char *kind, size_t size, tarn_block *out_block) {
   tarn_alloc_options options = {.struct_size = sizeof options,

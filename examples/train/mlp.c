@@ -13,10 +13,10 @@
 // slowest rank.
 #include "mlp.h"
 
+#include "job/try.h"
 #include "matrix.h"
 #include "nets/hold.h"
 #include "nets/layers.h"
-#include "try.h"
 
 static size_t rows_of(const mlp *m) {
   return m->slices * m->slice;

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "job/try.h"
 #include "mlp.h"
 #include "nets/hold.h"
 #include "nets/layers.h"
 #include "nets/random.h"
-#include "try.h"
 
 // --- tensors ---------------------------------------------------------------
 

@@ -1,10 +1,10 @@
-// The command line, by hand: a name, and for most a value.
 #include "options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/arguments.h"
 #include "loader.h"
 
 static const options defaults = {.rows = 100000,
@@ -18,25 +18,6 @@ static const options defaults = {.rows = 100000,
 
 // --- values ----------------------------------------------------------------
 
-// A number up to |most|, with nothing behind it.
-static bool read_number(const char *text, uint64_t most, uint64_t *out) {
-  uint64_t number = 0;
-  if (*text == '\0') return false;
-  for (; *text >= '0' && *text <= '9'; text++) {
-    number = number * 10 + (uint64_t)(*text - '0');
-    if (number > most) return false;
-  }
-  *out = number;
-  return *text == '\0';
-}
-
-static bool read_count(const char *text, size_t most, size_t *out) {
-  uint64_t number;
-  if (!read_number(text, most, &number) || number == 0) return false;
-  *out = (size_t)number;
-  return true;
-}
-
 static bool read_type(const char *text, tarn_whole_type *out) {
   for (tarn_whole_type type = TARN_WHOLE_CONTINUOUS;
        tarn_whole_type_name(type) != NULL; type++) {
@@ -45,11 +26,6 @@ static bool read_type(const char *text, tarn_whole_type *out) {
     return true;
   }
   return false;
-}
-
-static bool read_output(const char *text, bool *out_json) {
-  *out_json = strcmp(text, "json") == 0;
-  return *out_json || strcmp(text, "text") == 0;
 }
 
 static bool read_text(const char *text, const char **out) {
@@ -66,33 +42,32 @@ enum {
   MOST_STEPS = 1 << 24
 };
 
-typedef enum answer { READ, WRONG, UNKNOWN } answer;
-
-static answer answer_of(bool good) {
-  return good ? READ : WRONG;
-}
-
-static answer read_value(options *o, const char *name, const char *value) {
+static argument_answer read_value(void *into, const char *name,
+                                  const char *value) {
+  options *o = into;
   if (strcmp(name, "--rows") == 0)
-    return answer_of(read_count(value, MOST_ROWS, &o->rows));
+    return argument_answer_of(argument_count(value, 1, MOST_ROWS, &o->rows));
   if (strcmp(name, "--batch") == 0)
-    return answer_of(read_count(value, MOST_BATCH, &o->batch));
+    return argument_answer_of(argument_count(value, 1, MOST_BATCH, &o->batch));
   if (strcmp(name, "--width") == 0)
-    return answer_of(read_count(value, MOST_WIDTH, &o->width));
+    return argument_answer_of(argument_count(value, 1, MOST_WIDTH, &o->width));
   if (strcmp(name, "--steps") == 0)
-    return answer_of(read_count(value, MOST_STEPS, &o->steps));
+    return argument_answer_of(argument_count(value, 1, MOST_STEPS, &o->steps));
   if (strcmp(name, "--seed") == 0)
-    return answer_of(read_number(value, UINT32_MAX, &o->seed));
-  if (strcmp(name, "--type") == 0) return answer_of(read_type(value, &o->type));
+    return argument_answer_of(argument_number(value, 0, UINT32_MAX, &o->seed));
+  if (strcmp(name, "--type") == 0)
+    return argument_answer_of(read_type(value, &o->type));
   if (strcmp(name, "-d") == 0 || strcmp(name, "--device") == 0)
-    return answer_of(read_text(value, &o->device));
+    return argument_answer_of(read_text(value, &o->device));
   if (strcmp(name, "--trace") == 0)
-    return answer_of(read_text(value, &o->trace));
-  if (strcmp(name, "-o") == 0) return answer_of(read_output(value, &o->json));
-  return UNKNOWN;
+    return argument_answer_of(read_text(value, &o->trace));
+  if (strcmp(name, "-o") == 0)
+    return argument_answer_of(argument_output(value, &o->json));
+  return ARGUMENT_UNKNOWN;
 }
 
-static bool read_switch(options *o, const char *name) {
+static bool read_switch(void *into, const char *name) {
+  options *o = into;
   if (strcmp(name, "--no-prefetch") == 0) {
     o->prefetch = false;
     return true;
@@ -100,27 +75,6 @@ static bool read_switch(options *o, const char *name) {
   if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0)
     return o->help = true;
   return false;
-}
-
-static void complain(options *o, const char *what, const char *argument) {
-  snprintf(o->wrong, sizeof o->wrong, "%s '%.80s'; -h tells what there is",
-           what, argument);
-}
-
-static void read_all(options *o, int argc, char **argv) {
-  for (int i = 1; i < argc && o->wrong[0] == '\0'; i++) {
-    if (read_switch(o, argv[i])) continue;
-    bool has_value = i + 1 < argc;
-    answer is = read_value(o, argv[i], has_value ? argv[i + 1] : "");
-    if (is == UNKNOWN) {
-      complain(o, "no option", argv[i]);
-    } else if (!has_value) {
-      complain(o, "a value is wanted by", argv[i]);
-    } else if (is == WRONG) {
-      complain(o, "a wrong value of", argv[i]);
-    }
-    i++;
-  }
 }
 
 // What one value alone does not tell.
@@ -139,7 +93,8 @@ static void check(options *o) {
 
 options options_read(int argc, char **argv) {
   options o = defaults;
-  read_all(&o, argc, argv);
+  static const arguments taken = {read_switch, read_value};
+  arguments_read(&taken, &o, argc, argv, o.wrong);
   if (o.wrong[0] == '\0') check(&o);
   return o;
 }

@@ -4,6 +4,8 @@
 
 #include <tarn/tarn.h>
 
+#include "job/arguments.h"
+
 typedef struct options {
   size_t rows;   // of the table
   size_t batch;  // rows of a step, of all ranks together
@@ -16,7 +18,7 @@ typedef struct options {
   bool prefetch;
   bool json;
   bool help;
-  char wrong[160];  // what is wrong with them; "": nothing
+  char wrong[ARGUMENTS_WRONG_SIZE];  // what is wrong with them; "": nothing
 } options;
 
 // The defaults, and over them the arguments.

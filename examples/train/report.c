@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "try.h"
+#include "job/try.h"
 
 static double mib(double bytes) {
   return bytes / (1 << 20);

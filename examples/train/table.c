@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "try.h"
+#include "job/try.h"
 
 enum { PATH_SIZE = 4096 };
 

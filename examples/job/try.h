@@ -1,6 +1,6 @@
 // try.h - a function that only passes a failure on.
-#ifndef TARN_EXAMPLES_TRAIN_TRY_H_
-#define TARN_EXAMPLES_TRAIN_TRY_H_
+#ifndef TARN_EXAMPLES_JOB_TRY_H_
+#define TARN_EXAMPLES_JOB_TRY_H_
 
 #include <tarn/tarn.h>
 
@@ -15,4 +15,4 @@ static inline tarn_status first_of(tarn_status one, tarn_status other) {
   return one != TARN_OK ? one : other;
 }
 
-#endif  // TARN_EXAMPLES_TRAIN_TRY_H_
+#endif  // TARN_EXAMPLES_JOB_TRY_H_
