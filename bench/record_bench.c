@@ -14,9 +14,10 @@
 #include "kit/process.h"
 #include "kit/tool.h"
 #include "probe.h"
+#include "record_python.h"
 #include "tarn/tarn.h"
 
-enum { KILLS = 10 };
+enum { KILLS = 10, PYTHON_PART = 20 };
 
 typedef enum figure {
   TOUCHED_NONE,
@@ -27,6 +28,10 @@ typedef enum figure {
   BARE_STACKS,
   BARE_MORE,
   EVENT_BYTES,
+  PYTHON,
+  PYTHON_STACKS,
+  PYTHON_FRAMES,
+  PYTHON_MEMRAY,
   KILLED,
 } figure;
 
@@ -46,6 +51,14 @@ static const bench_figure figures[RECORD_BENCH_FIGURES] = {
     {"stacks", "ns", "what recording with stacks adds to that", NAN,
      SHEET_AT_MOST},
     {"event", "bytes", "of the file, for each event of it, with stacks", NAN,
+     SHEET_AT_MOST},
+    {"python", "ns", "an allocation of a Python program, not recorded", NAN,
+     SHEET_AT_MOST},
+    {"python_stacks", "of python", "the same, recorded without Python's frames",
+     NAN, SHEET_AT_MOST},
+    {"python_frames", "of python_stacks", "the same, recorded with them", 1.2,
+     SHEET_AT_MOST},
+    {"python_memray", "of python_stacks", "the same under memray", NAN,
      SHEET_AT_MOST},
     {"killed", "bytes", "the most that was missing of ten that were killed",
      4096, SHEET_AT_MOST},
@@ -230,16 +243,83 @@ static bool weigh_events(const runner *r) {
 }
 
 // ---------------------------------------------------------------------------
+// Python
+// ---------------------------------------------------------------------------
+
+static bool run_python_pass(const runner *r, const record_python *p,
+                            size_t pass, double *ns[]) {
+  char why[RECORD_PYTHON_TEXT];
+  for (int i = 0; i < RECORD_PYTHON_WAYS; i++) {
+    int python = pass % 2 == 0 ? i : RECORD_PYTHON_WAYS - 1 - i;
+    tell_step(r, "python");
+    if (python == RECORD_PYTHON_MEMRAY && !p->has_memray) continue;
+    if (!record_python_run(p, (record_python_way)python, &ns[python][pass],
+                           why))
+      return fail(r, "python", why);
+  }
+  return true;
+}
+
+static double median_over(const runner *r, const double *of,
+                          const double *over) {
+  for (size_t i = 0; i < r->bench->passes; i++)
+    r->spare[i] = of[i] / over[i];
+  return probe_median(r->spare, r->bench->passes);
+}
+
+static bool run_python_passes(const runner *r, const record_python *p,
+                              double *ns[]) {
+  double *values = r->result->values;
+  for (size_t i = 0; i < r->bench->passes; i++) {
+    if (!run_python_pass(r, p, i, ns)) return false;
+  }
+  const double *stacks = ns[RECORD_PYTHON_STACKS];
+  values[PYTHON_STACKS] = median_over(r, stacks, ns[RECORD_PYTHON_NONE]);
+  values[PYTHON_FRAMES] = median_over(r, ns[RECORD_PYTHON_FRAMES], stacks);
+  if (p->has_memray)
+    values[PYTHON_MEMRAY] = median_over(r, ns[RECORD_PYTHON_MEMRAY], stacks);
+  values[PYTHON] = probe_median(ns[RECORD_PYTHON_NONE], r->bench->passes);
+  return true;
+}
+
+static void miss(const runner *r, figure from, figure to, const char *what) {
+  for (figure i = from; i <= to; i++) {
+    snprintf(r->result->missing[i], RECORD_BENCH_TEXT, "not installed: %s",
+             what);
+  }
+}
+
+static bool run_python(const runner *r) {
+  char why[RECORD_PYTHON_TEXT];
+  double *ns[RECORD_PYTHON_WAYS];
+  record_python p = {.recorder = r->bench->recorder,
+                     .allocations = r->bench->allocations / PYTHON_PART};
+  if (!record_python_begin(&p, r->folder, why)) {
+    if (p.program[0] != '\0') return fail(r, "python", why);
+    miss(r, PYTHON, PYTHON_MEMRAY, "python3");
+    return true;
+  }
+  if (!p.has_memray) miss(r, PYTHON_MEMRAY, PYTHON_MEMRAY, "memray");
+  for (size_t i = 0; i < RECORD_PYTHON_WAYS; i++)
+    ns[i] = tool_array(r->bench->passes, sizeof(double));
+  bool did = run_python_passes(r, &p, ns);
+  for (size_t i = 0; i < RECORD_PYTHON_WAYS; i++)
+    free(ns[i]);
+  record_python_end(&p);
+  return did;
+}
+
+// ---------------------------------------------------------------------------
 // All of it
 // ---------------------------------------------------------------------------
 
 size_t record_bench_steps(const record_bench *bench) {
-  return (size_t)2 * WAYS * bench->passes + 1;
+  return ((size_t)2 * WAYS + RECORD_PYTHON_WAYS) * bench->passes + 1;
 }
 
 static void run_all(runner *r) {
   if (run_work(r, "touched", TOUCHED_NONE) && run_work(r, "bare", BARE_NONE) &&
-      weigh_events(r)) {
+      weigh_events(r) && run_python(r)) {
     (void)run_kills(r);
   }
 }

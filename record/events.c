@@ -11,9 +11,11 @@
 
 #include "record/file.h"
 #include "record/modules.h"
+#include "record/python_stack.h"
 #include "record/settings.h"
 #include "record/slots.h"
 #include "record/stacks.h"
+#include "record/texts.h"
 
 enum { WAITING_MOST = 64 };
 
@@ -138,7 +140,9 @@ void events_forget(void) {
   file_forget();
   slots_forget();
   stacks_forget();
+  python_stack_forget();
   modules_forget();
+  texts_forget();
   atomic_store(&me.head, atomic_load(&me.tail));
 }
 

@@ -51,7 +51,7 @@ static struct {
   char path[PATH_MAX + 32];
 } file = {.next = 1};  // the header is page 0
 
-settings record_settings = {.threshold = SIZE_MAX};
+settings record_settings = {.threshold = SIZE_MAX, .watched = SIZE_MAX};
 
 static _Atomic uint64_t numbers = 1;
 

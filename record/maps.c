@@ -97,6 +97,7 @@ EXPORT void *mremap(void *address, size_t old_size, size_t size, int flags,
                     ...) {
   va_list more;
   va_start(more, flags);
+  // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is, a line above
   void *wanted = (flags & MREMAP_FIXED) != 0 ? va_arg(more, void *) : NULL;
   va_end(more);
   uint64_t number = number_of_end(CALLER);

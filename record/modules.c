@@ -17,6 +17,7 @@
 
 #include "record/file.h"
 #include "record/real.h"
+#include "record/texts.h"
 
 enum { KNOWN_MOST = 4096 };
 
@@ -38,27 +39,12 @@ static struct {
   bool is_child;
 } modules;
 
-static _Atomic uint64_t texts;
-
 // ---------------------------------------------------------------------------
 // Definitions
 // ---------------------------------------------------------------------------
 
-uint64_t modules_text(slot *mine, const char *text) {
-  size_t length = strnlen(text, TARN__LOG_MOST_TEXT);
-  if (!slots_have_room(mine, length + (size_t)3 * TARN__LOG_MOST_NUMBER, NULL))
-    return 0;
-  uint64_t number = 1 + atomic_fetch_add(&texts, 1);
-  unsigned char *at =
-      tarn__log_put_definition(&mine->writer, TARN__LOG_TEXT, number);
-  at = tarn__log_put_number(at, length);
-  memcpy(at, text, length);
-  tarn__log_publish(&mine->writer, at + length);
-  return number;
-}
-
 static void define(slot *mine, const module *m, const char *name) {
-  uint64_t path = modules_text(mine, name);
+  uint64_t path = texts_number(mine, name, strlen(name));
   if (!slots_have_room(mine, (size_t)8 * TARN__LOG_MOST_NUMBER, NULL)) return;
   unsigned char *at = tarn__log_put_definition(&mine->writer, TARN__LOG_MODULE,
                                                ++modules.number);
@@ -210,5 +196,4 @@ void modules_forget(void) {
   modules.count = 0;
   modules.added = modules.gone = 0;
   modules.number = 0;
-  atomic_store(&texts, 0);
 }

@@ -10,10 +10,6 @@
 // without a lock, only what the |count| |addresses| are in.
 void modules_look(slot *mine, void *const *addresses, int count);
 
-// A number of a TEXT that is defined in the page of |mine|; 0: there is no
-// room for it.
-uint64_t modules_text(slot *mine, const char *text);
-
 // In the child of a fork: nothing is defined.
 void modules_forget(void);
 

@@ -16,9 +16,9 @@
 
 #include "record/events.h"
 #include "record/file.h"
-#include "record/modules.h"
 #include "record/real.h"
 #include "record/settings.h"
+#include "record/texts.h"
 #include "tarn/device_abi.h"
 
 enum { PLUGINS = 8, DEVICES = 64, TYPE_SIZE = 64 };
@@ -88,7 +88,7 @@ static void define(slot *mine, uint32_t number) {
   if (atomic_exchange(&devices[index].defined, now) == now) return;
   snprintf(name, sizeof name, "%s:%d%s", devices[index].from->type,
            devices[index].id, suffixes[devices[index].kind]);
-  uint64_t text = modules_text(mine, name);
+  uint64_t text = texts_number(mine, name, strlen(name));
   if (!slots_have_room(mine, (size_t)4 * TARN__LOG_MOST_NUMBER, NULL)) return;
   unsigned char *at =
       tarn__log_put_definition(&mine->writer, TARN__LOG_DEVICE, number);

@@ -13,10 +13,12 @@
 
 #include "record/events.h"
 #include "record/file.h"
+#include "record/python_frames.h"
 #include "record/real.h"
 #include "record/settings.h"
 #include "record/slots.h"
 #include "record/stacks.h"
+#include "record/texts.h"
 
 // ---------------------------------------------------------------------------
 // Settings
@@ -51,9 +53,23 @@ static void read_settings(void) {
   uint64_t frames =
       at_least_one(number_of("TARN_RECORD_FRAMES", SETTINGS_FRAMES));
   record_settings.stacks = number_of("TARN_RECORD_STACKS", 1) != 0;
+  record_settings.python = number_of("TARN_RECORD_PYTHON", 1) != 0;
   record_settings.frames =
       (int)(frames < TARN__LOG_MOST_FRAMES ? frames : TARN__LOG_MOST_FRAMES);
   record_settings.first = (pid_t)number_of("TARN_RECORD_PID", 0);
+}
+
+// ---------------------------------------------------------------------------
+// What counts
+// ---------------------------------------------------------------------------
+
+bool settings_look(size_t size) {
+  size_t threshold = record_settings.threshold;
+  if (!python_frames_prepare() &&
+      atomic_load(&record_settings.watched) != threshold) {
+    atomic_store(&record_settings.watched, threshold);
+  }
+  return size >= threshold && threshold != SIZE_MAX;
 }
 
 // ---------------------------------------------------------------------------
@@ -66,9 +82,13 @@ __attribute__((constructor)) static void begin(void) {
   read_settings();
   if (!file_begin()) (void)pthread_atfork(NULL, NULL, events_forget);
   slots_begin();
+  texts_begin();
   stacks_begin();
+  bool waits =
+      record_settings.stacks && record_settings.python && python_frames_begin();
   record_settings.threshold =
       at_least_one(number_of("TARN_RECORD_THRESHOLD", SETTINGS_THRESHOLD));
+  atomic_store(&record_settings.watched, waits ? 1 : record_settings.threshold);
 }
 
 __attribute__((destructor)) static void end(void) {

@@ -5,27 +5,25 @@
 // opened with its names kept to itself: it has functions called as the
 // compiler's own unwinder has, which the program's exceptions must not find.
 //
-// A stack is known by the hash of its addresses. The table is open-addressed
-// and only ever filled: an entry is 40 bits of the hash and 24 of the number.
+// A stack is known by the hash of its addresses, and of its frames of Python.
 #include "record/stacks.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "record/modules.h"
+#include "record/numbers.h"
+#include "record/python_frames.h"
+#include "record/python_stack.h"
 #include "record/real.h"
 #include "record/settings.h"
+#include "record/span.h"
 
 enum {
-  ENTRIES = 1 << 21,   // 16 MiB of addresses; memory as they are used
-  FULL = ENTRIES / 2,  // numbers from here on are not given
-  NUMBER_BITS = 24,
-  OWN_MOST = 8,  // frames of the recorder itself
+  ENTRIES = 1 << 21,  // 16 MiB of addresses
+  OWN_MOST = 8,       // frames of the recorder itself
   FRAMES_MOST = TARN__LOG_MOST_FRAMES,
 };
 
@@ -34,39 +32,14 @@ typedef int walk_stack(void **out_addresses, int count);
 __thread unsigned stacks_in_callback;
 
 static walk_stack *walk;
-static _Atomic uint64_t *table;
-static _Atomic uint64_t numbers;
+static numbers stacks;
 static _Atomic uint64_t salt;
-
-// A file in memory, from its first byte to its last.
-typedef struct span {
-  const unsigned char *begin;
-  size_t bytes;
-} span;
 
 static span self;
 static span walker;
 
-static bool is_in(const span *s, const void *address) {
-  return (uintptr_t)address - (uintptr_t)s->begin < s->bytes;
-}
-
 bool stacks_is_walker(const void *address) {
-  return is_in(&walker, address);
-}
-
-// Of the file that |address| is in; its first bytes say where it ends.
-static span measure(const void *address) {
-  Dl_info info;
-  if (dladdr(address, &info) == 0) return (span){0};
-  const unsigned char *begin = info.dli_fbase;
-  const ElfW(Ehdr) *head = info.dli_fbase;
-  const ElfW(Phdr) *parts = (const void *)(begin + head->e_phoff);
-  size_t bytes = 0;
-  for (size_t i = 0; i < head->e_phnum; i++) {
-    if (parts[i].p_type == PT_LOAD) bytes = parts[i].p_vaddr + parts[i].p_memsz;
-  }
-  return (span){begin, bytes};
+  return span_has(&walker, address);
 }
 
 // ---------------------------------------------------------------------------
@@ -101,57 +74,28 @@ static walk_stack *find_unwind(void) {
 void stacks_begin(void) {
   void *some[2];
   if (!record_settings.stacks) return;
-  self = measure(&self);
-  table = real()->mmap(NULL, ENTRIES * sizeof *table, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (table == MAP_FAILED) table = NULL;
+  self = span_of(&self);
+  (void)numbers_begin(&stacks, ENTRIES);
   (void)backtrace(some, 2);
   walk = find_unwind();
   if (walk == NULL) {
     walk = backtrace;
   } else {
-    walker = measure(__extension__(void *) walk);
+    walker = span_of(__extension__(void *) walk);
   }
   (void)walk(some, 2);
 }
 
 // ---------------------------------------------------------------------------
-// The table
+// Definitions
 // ---------------------------------------------------------------------------
 
 static uint64_t hash_of(void *const *addresses, int count) {
   uint64_t hash = atomic_load_explicit(&salt, memory_order_relaxed);
-  for (int i = 0; i < count; i++) {
-    hash = (hash ^ (uintptr_t)addresses[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 29;
-  }
+  for (int i = 0; i < count; i++)
+    hash = numbers_mix(hash, (uintptr_t)addresses[i]);
   return hash;
 }
-
-static const uint64_t number_mask = (UINT64_C(1) << NUMBER_BITS) - 1;
-
-// Sets |*out_new| if the number is not defined yet. 0: the table is full.
-static uint64_t intern(uint64_t hash, bool *out_new) {
-  uint64_t key = hash & ~number_mask;
-  uint64_t number = 0;
-  for (size_t i = hash % ENTRIES, left = ENTRIES; left > 0; left--) {
-    uint64_t entry = atomic_load_explicit(&table[i], memory_order_relaxed);
-    if (entry == 0) {
-      if (number == 0) number = 1 + atomic_fetch_add(&numbers, 1);
-      if (number >= FULL) return 0;
-      *out_new =
-          atomic_compare_exchange_strong(&table[i], &entry, key | number);
-      if (*out_new) return number;
-    }
-    if ((entry & ~number_mask) == key) return entry & number_mask;
-    i = (i + 1) % ENTRIES;
-  }
-  return 0;
-}
-
-// ---------------------------------------------------------------------------
-// Definitions
-// ---------------------------------------------------------------------------
 
 static void define(slot *mine, uint64_t number, void *const *addresses,
                    int count) {
@@ -169,26 +113,54 @@ static void define(slot *mine, uint64_t number, void *const *addresses,
   tarn__log_publish(&mine->writer, at);
 }
 
-// |addresses| has room for the frames that are wanted and for the own ones.
-static uint64_t number_in(slot *mine, void **addresses) {
-  bool is_new = false;
+// Without the recorder's own.
+static int walk_calls(void **addresses, void **out_first[]) {
   walk_stack *way = stacks_in_callback == 0 ? walk : backtrace;
   int count = way(addresses, record_settings.frames + OWN_MOST);
   int first = 0;
-  while (first < count && is_in(&self, addresses[first]))
+  while (first < count && span_has(&self, addresses[first]))
     first++;
+  *out_first = addresses + first;
   count -= first;
-  if (count > record_settings.frames) count = record_settings.frames;
-  if (count <= 0) return 0;
-  uint64_t number = intern(hash_of(addresses + first, count), &is_new);
-  if (is_new) {
-    modules_look(mine, addresses + first, count);
-    define(mine, number, addresses + first, count);
+  return count < record_settings.frames ? count : record_settings.frames;
+}
+
+static uint64_t number_of(slot *mine, uint64_t hash, const python_stack *both) {
+  bool is_new = false;
+  uint64_t number = numbers_find(&stacks, hash, &is_new);
+  if (!is_new) return number;
+  modules_look(mine, both->addresses, both->address_count);
+  if (both->frame_count == 0) {
+    define(mine, number, both->addresses, both->address_count);
+  } else {
+    python_stack_define(mine, number, both);
   }
   return number;
 }
 
-// Apart, since a thread may have a stack of 16 KiB, and mostly needs less.
+// What takes room on the stack is apart, since a thread may have 16 KiB of it,
+// and mostly needs less.
+
+__attribute__((noinline)) static uint64_t number_with_python(
+    slot *mine, uint64_t hash, void *const *addresses, int count) {
+  python_frame frames[FRAMES_MOST];
+  int of_python = python_frames_read(frames, record_settings.frames, &hash);
+  const python_stack both = {addresses, count, frames, of_python};
+  return number_of(mine, hash, &both);
+}
+
+// |addresses| has room for the frames that are wanted and for the own ones.
+static uint64_t number_in(slot *mine, void **addresses) {
+  void **first = NULL;
+  int count = walk_calls(addresses, &first);
+  if (count <= 0) return 0;
+  uint64_t hash = hash_of(first, count);
+  if (python_frames_are_read())
+    return number_with_python(mine, hash, first, count);
+  const python_stack alone = {first, count, NULL, 0};
+  return number_of(mine, hash, &alone);
+}
+
 __attribute__((noinline)) static uint64_t number_deep(slot *mine) {
   void *addresses[FRAMES_MOST + OWN_MOST];
   return number_in(mine, addresses);
@@ -200,7 +172,7 @@ __attribute__((noinline)) static uint64_t number_shallow(slot *mine) {
 }
 
 uint64_t stacks_number(slot *mine) {
-  if (table == NULL) return 0;
+  if (stacks.table == NULL) return 0;
   return record_settings.frames <= SETTINGS_FRAMES ? number_shallow(mine)
                                                    : number_deep(mine);
 }
@@ -213,8 +185,7 @@ void stacks_code_has_gone(void) {
 }
 
 void stacks_forget(void) {
-  if (table == NULL) return;
-  (void)madvise(table, ENTRIES * sizeof *table, MADV_DONTNEED);
-  atomic_store(&numbers, 0);
+  if (stacks.table == NULL) return;
+  numbers_forget(&stacks);
   walk = backtrace;
 }

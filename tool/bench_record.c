@@ -31,7 +31,11 @@ static const char help[] =
     "pass runs it without the recorder, without stacks and with stacks, every\n"
     "other pass in turned order. The processor's time of the whole process is\n"
     "taken, the kernel's for it included; of the ratios in each pass the\n"
-    "median counts. killed: ten runs that tell each event are killed with -9;\n"
+    "median counts. python: a program of Python does the same, a twentieth as\n"
+    "often, also without its frames in stacks, and under memray if that is\n"
+    "installed (TARN_BENCH_PYTHON names another Python than python3); it "
+    "tells\n"
+    "its own time. killed: ten runs that tell each event are killed with -9;\n"
     "what they told and the file has not is missing.\n"
     "\n"
     "Exit status: 1 if something could not be measured.\n";
@@ -77,8 +81,9 @@ static tool_exit report(const command *c, const record_bench_result *result) {
   sheet_list(s, "results");
   for (size_t i = 0; i < RECORD_BENCH_FIGURES; i++) {
     double value = result->values[i];
-    bench_figure_write(s, record_bench_figure_at(i), NULL, value,
-                       isnan(value) ? result->failed : "");
+    const char *failed = result->missing[i];
+    if (*failed == '\0' && isnan(value)) failed = result->failed;
+    bench_figure_write(s, record_bench_figure_at(i), NULL, value, failed);
   }
   sheet_end(s);
   return status;

@@ -24,9 +24,9 @@
 //               time     LOG_HAS_TIME: microseconds, difference to that event's
 //               address  difference to that event's
 //               size     bytes; not of FREE and FREE_REQUESTED
-//               stack    LOG_HAS_STACK: number of a STACK or RAW_STACK
-//               tag      LOG_HAS_TAG: number of a TEXT
-//               stream, device   LOG_HAS_PLACE: both, else both are 0
+//               stack    LOG_HAS_STACK: number of a STACK, RAW_STACK or
+//               MIXED_STACK tag      LOG_HAS_TAG: number of a TEXT stream,
+//               device   LOG_HAS_PLACE: both, else both are 0
 //   definitions a byte that says which, and what stands there; see below
 //
 // For a page's first event "before" are the page's bases. Events of all pages
@@ -114,7 +114,7 @@ enum {
 
 // The second byte of a definition, and the numbers behind it. Each begins with
 // the number that it defines, of a sequence of its own per kind (stacks: one
-// for both); the first of several definitions of a number holds.
+// for all); the first of several definitions of a number holds.
 typedef enum tarn__trace_log_definition {
   TARN__LOG_TEXT = 1,       // number, length, bytes (none of them zero)
   TARN__LOG_FRAME = 2,      // number, file TEXT, function TEXT, line
@@ -136,6 +136,11 @@ typedef enum tarn__trace_log_definition {
   // The number of the thread of all events behind it in the page. For writers
   // that have one page for all threads.
   TARN__LOG_THREAD = 8,
+  // A raw stack with FRAMEs in it (number: one sequence for all stacks): count,
+  // and for each a number, innermost first: 2 x the zigzag difference to the
+  // address before (0), or 1 + 2 x the number of a FRAME. Addresses are below
+  // 2^61.
+  TARN__LOG_MIXED_STACK = 9,
 } tarn__trace_log_definition;
 
 enum {
@@ -159,6 +164,16 @@ static inline unsigned char *tarn__log_put_number(unsigned char *at,
 static inline uint64_t tarn__log_zigzag(uint64_t now, uint64_t before) {
   uint64_t difference = now - before;
   return (difference << 1) ^ (0 - (difference >> 63));
+}
+
+// What a mixed stack has of a return address, and of a FRAME.
+
+static inline uint64_t tarn__log_mixed_address(uint64_t now, uint64_t before) {
+  return tarn__log_zigzag(now, before) << 1;
+}
+
+static inline uint64_t tarn__log_mixed_frame(uint64_t frame) {
+  return frame << 1 | 1;
 }
 
 // An event as it is written; 0 in |stack| means none, so that numbers of stacks

@@ -33,8 +33,8 @@
 //   texts    the history's tag, or 0; the history's text + 1, or 0: a long text
 //            is read once for all the frames that name it
 //   frames   the history's frame
-//   stacks   the history's stack; whether it is raw; of raw ones, the number of
-//            the event at which it was written
+//   stacks   the history's stack; RAW_STACK or MIXED_STACK, of others 0; of
+//            those with addresses, the event at which it was written
 //   modules  the history's text of the path; the number of the event at which
 //            it appeared
 typedef struct definition {
@@ -141,13 +141,14 @@ tarn_status tarn__log_names_note(tarn__trace_log_names *names,
                                  const tarn__trace_log_record *record) {
   void *fresh = NULL;
   tarn__trace_log_definition table = record->definition;
-  bool raw = table == TARN__LOG_RAW_STACK;
+  bool raw = table == TARN__LOG_RAW_STACK || table == TARN__LOG_MIXED_STACK;
   if (raw) table = TARN__LOG_STACK;
   if (table == TARN__LOG_DEVICE || table == TARN__LOG_THREAD) return TARN_OK;
   TARN__TRY(
       tarn__array_grow(names->input->budget, &names->tables[table], 1, &fresh));
-  *(definition *)fresh =
-      (definition){.number = record->number, .at = record->body, .extra = raw};
+  *(definition *)fresh = (definition){.number = record->number,
+                                      .at = record->body,
+                                      .extra = raw ? record->definition : 0};
   names->has_raw |= raw;
   return TARN_OK;
 }
@@ -311,13 +312,19 @@ static tarn_status settle_stack(tarn__trace_log_names *names,
                                 definition *entry) {
   uint32_t frames[TARN__LOG_MOST_FRAMES] = {0};
   uint64_t address = 0;
+  bool is_mixed = entry->extra == TARN__LOG_MIXED_STACK;
   tarn__trace_log_bytes bytes = bytes_of(names, entry);
   size_t count = (size_t)tarn__log_take(&bytes);
   for (size_t i = 0; i < count; i++) {
     uint64_t number = tarn__log_take(&bytes);
-    address += tarn__log_unzigzag(number);
-    TARN__TRY(entry->extra != 0 ? resolve_frame(names, address - 1, &frames[i])
-                                : find_frame(names, number, &frames[i]));
+    bool is_frame = is_mixed ? (number & 1) != 0 : entry->extra == 0;
+    if (is_mixed) number >>= 1;
+    if (is_frame) {
+      TARN__TRY(find_frame(names, number, &frames[i]));
+    } else {
+      address += tarn__log_unzigzag(number);
+      TARN__TRY(resolve_frame(names, address - 1, &frames[i]));
+    }
   }
   return tarn__stacks_stack(&names->history->stacks, frames, count,
                             &entry->value);

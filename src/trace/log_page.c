@@ -194,6 +194,7 @@ static tarn_status take_definition(taking *t) {
       return take_frame(t);
     case TARN__LOG_STACK:
     case TARN__LOG_RAW_STACK:
+    case TARN__LOG_MIXED_STACK:
       return take_stack(t);
     case TARN__LOG_MODULE:
       return take_module(t);

@@ -38,19 +38,21 @@ const char *record_path(const char *suffix) {
   return path;
 }
 
-static const char *out_setting(void) {
+const char *record_setting(void) {
   static char setting[560];
   snprintf(setting, sizeof setting, "TARN_RECORD_OUT=%s", record_path(""));
   return setting;
 }
 
-static const char preload[] = "LD_PRELOAD=" TARN_RECORDER;
+const char *record_preload(void) {
+  return "LD_PRELOAD=" TARN_RECORDER;
+}
 
 void record(const char *setting, const char *mode, const char *argument) {
   const char *setting_or_none = *setting != '\0' ? setting : "NONE=";
   tool_output_free(&ran);
-  ran = tool_run(preload, out_setting(), setting_or_none, TARN_RECORD_VICTIM,
-                 mode, argument);
+  ran = tool_run(record_preload(), record_setting(), setting_or_none,
+                 TARN_RECORD_VICTIM, mode, argument);
   ck_assert_msg(ran.status == 0, "%s: status %d: %s", mode, ran.status,
                 ran.err);
   ck_assert_str_eq(ran.err, "");

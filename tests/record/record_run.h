@@ -30,6 +30,10 @@ int record_skip(void);
 // with one more setting "NAME=VALUE", or "". It has to succeed.
 void record(const char *setting, const char *mode, const char *argument);
 
+// "NAME=VALUE": what preloads the recorder, and what tells it the file.
+const char *record_preload(void);
+const char *record_setting(void);
+
 // The file that the recorder was told, with a suffix; until the next call.
 const char *record_path(const char *suffix);
 

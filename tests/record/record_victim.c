@@ -3,18 +3,23 @@
 // at least 64 KiB it has nothing but what it says.
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -330,6 +335,23 @@ static int look_up(void) {
   return odd ? 4 : 0;
 }
 
+// Becomes the program |words|, which may not call process_vm_readv.
+static int without_reads(char **words) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    return 5;
+  }
+  execv(words[0], words);
+  return 4;
+}
+
 static C_Status initialize(C_DeviceInterface *table) {
   return table->initialize != NULL ? table->initialize() : C_SUCCESS;
 }
@@ -387,6 +409,7 @@ int main(int argc, char **argv) {
   if (strcmp(argv[1], "exec") == 0) return exec(argv[0]);
   if (strcmp(argv[1], "spawn") == 0) return spawn(argv[0]);
   if (strcmp(argv[1], "churn") == 0) return churn_for(atoi(argv[2]));
+  if (strcmp(argv[1], "without_reads") == 0) return without_reads(argv + 2);
   if (strcmp(argv[1], "plugin") == 0) return use_plugin(argv[2]);
   for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
     if (strcmp(modes[i].name, argv[1]) == 0) return modes[i].run();

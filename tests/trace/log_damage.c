@@ -30,6 +30,7 @@ static void small_file(void) {
   LOG_DEFINE(&file, TARN__LOG_STACK, 1, 1, 1);
   LOG_DEFINE(&file, TARN__LOG_MODULE, 1, 1, 0x1000, 0x1000, 0, 1);
   LOG_DEFINE(&file, TARN__LOG_RAW_STACK, 2, 2, 0x2100, 0x21);
+  LOG_DEFINE(&file, TARN__LOG_MIXED_STACK, 3, 2, 0x4200, 3);
   LOG_DEFINE(&file, TARN__LOG_DEVICE, 0, 1);
   log_event(&file, TARN__LOG_OLD, 0, 64, 64);
   for (uint64_t i = 0; i < 3; i++) {
@@ -66,7 +67,7 @@ static const struct wrong {
     WRONG("\xff", "0xff where a record begins"),
     WRONG("\x1e\x01", "0x1e where a record begins"),
     WRONG("\x0e\x00\x01", "0 is not a kind of definition"),
-    WRONG("\x0e\x09\x01", "9 is not a kind of definition"),
+    WRONG("\x0e\x0a\x01", "10 is not a kind of definition"),
     WRONG("\x0e\xff\x01", "255 is not a kind of definition"),
     WRONG("\x0e\x01\x01\x81\x10", "a text of 2049 bytes"),
     WRONG("\x0e\x01\x01\x02x\0", "a text with a zero byte in it"),
@@ -74,6 +75,7 @@ static const struct wrong {
           "line 4294967296 is beyond 32 bits"),
     WRONG("\x0e\x03\x01\x81\x02", "a stack of 257 frames"),
     WRONG("\x0e\x04\x01\x81\x02", "a stack of 257 frames"),
+    WRONG("\x0e\x09\x01\x81\x02", "a stack of 257 frames"),
     WRONG("\x0e\x05\x01\x01\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00"
           "\x00",
           "a module of 18446744073709551615 bytes at address 0x10"),

@@ -55,6 +55,36 @@ TEST(a_raw_stack_has_all_its_frames) {
   ck_assert_uint_eq(frames[0], frames[2]);
 }
 
+// Frames stand between addresses, and these differ from each other.
+TEST(a_mixed_stack_has_both_in_their_order) {
+  tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
+                                 .number = 1,
+                                 .address = 1,
+                                 .size = 1,
+                                 .stack = 1};
+  log_page(&file, 1);
+  log_text(&file, 1, "/lib/a.so");
+  log_text(&file, 2, "train.py");
+  log_text(&file, 3, "forward");
+  LOG_DEFINE(&file, TARN__LOG_MODULE, 1, 1, 0x1000, 0x100, 0xc00, 0);
+  LOG_DEFINE(&file, TARN__LOG_FRAME, 7, 2, 3, 12);
+  LOG_DEFINE(&file, TARN__LOG_MIXED_STACK, 1, 4,
+             tarn__log_mixed_address(0x1011, 0), tarn__log_mixed_frame(7),
+             tarn__log_mixed_address(0x21, 0x1011), tarn__log_mixed_frame(8));
+  log_put(&file, event);
+  read_made();
+  const tarn_trace_stack *stack = &trace->stacks[trace->events[0].stack];
+  ck_assert_uint_eq(stack->count, 4);
+  const uint32_t *frames = trace->frame_indices + stack->first;
+  ck_assert_str_eq(trace->frames[frames[0]].file, "/lib/a.so");
+  ck_assert_str_eq(trace->frames[frames[0]].function, "+0x410");
+  ck_assert_str_eq(trace->frames[frames[1]].file, "train.py");
+  ck_assert_str_eq(trace->frames[frames[1]].function, "forward");
+  ck_assert_uint_eq(trace->frames[frames[1]].line, 12);
+  ck_assert_str_eq(trace->frames[frames[2]].function, "0x20");
+  ck_assert_str_eq(trace->frames[frames[3]].file, "");  // not defined
+}
+
 // At one address: a from event 10 on, b from 20 on, which is shorter; c was
 // noticed after its first use.
 TEST(the_module_of_the_moment_counts) {
