@@ -66,6 +66,13 @@ FILE *tool_out(void) {
   return guarded != NULL ? guarded : stdout;
 }
 
+bool tool_has_colours(void) {
+  const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  if (refused != NULL && *refused != '\0') return false;
+  if (terminal == NULL || strcmp(terminal, "dumb") == 0) return false;
+  return isatty(fileno(tool_out())) == 1;
+}
+
 void tool_out_guard(void) {
   enum { ABOVE_STANDARD = 3 };
   if (guarded != NULL) return;

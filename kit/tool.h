@@ -55,6 +55,10 @@ tool_exit tool_misuse(const tool_verb *verb, const char *format, ...)
 // the tool writes to stdout.
 FILE *tool_out(void);
 
+// Whether results may be coloured: tool_out() is a terminal that is not dumb,
+// and the environment has no NO_COLOR (https://no-color.org).
+bool tool_has_colours(void);
+
 // Redirects stdout, descriptor 1 and stdio alike, to stderr until the process
 // ends; tool_out() still writes to the former stdout. To be called before a
 // plug-in or a strategy is loaded into this process. Ends the tool if there is

@@ -140,7 +140,11 @@ static tool_exit draw_and_measure(command *c, const char *path) {
   if (view_trace_make(c->events, &trace) != TARN_OK) {
     return tool_fail(c->verb, "%s", tarn_last_error());
   }
+  roles known = roles_find(trace);
+  options.roles = &known;
+  options.whole_events = trace->event_count;
   tool_exit status = view_write(c->verb, trace, &options);
+  roles_deinit(&known);
   tarn_trace_destroy(trace);
   if (status != TOOL_DONE) return status;
   if (stat(path, &found) == 0) c->values[0] = (double)found.st_size / 1e6;

@@ -5,6 +5,7 @@
 
 #include "kit/format.h"
 #include "kit/options.h"
+#include "looks.h"
 
 bool load_is_workload(const char *name) {
   return name[0] == '@';
@@ -67,13 +68,29 @@ static void note_lost(const tool_verb *verb, const tarn_trace *trace) {
   }
 }
 
+// What the file is instead, and where traces come from.
+static tool_exit fail(const tool_verb *verb, const char *name) {
+  bool foreign = !load_is_workload(name) && looks_foreign(tarn_last_error());
+  const char *what = foreign ? looks_like(name) : NULL;
+  tool_exit status = tool_fail(verb, "%s", tarn_last_error());
+  if (!foreign) return status;
+  tool_say(verb, "%s looks like %s", name,
+           what != NULL ? what : "nothing that is known here");
+  tool_say(verb,
+           "traces are made in PyTorch by torch.cuda.memory."
+           "_record_memory_history() and later torch.cuda.memory."
+           "_dump_snapshot(\"snapshot.pickle\"), and of any program by "
+           "'tarn record PROGRAM'");
+  return status;
+}
+
 tool_exit load_trace(const tool_verb *verb, const char *name,
                      const tarn_trace_options *options,
                      tarn_trace **out_trace) {
   tarn_status status = load_is_workload(name)
                            ? tarn_trace_make(name, out_trace)
                            : tarn_trace_read(name, options, out_trace);
-  if (status != TARN_OK) return tool_fail(verb, "%s", tarn_last_error());
+  if (status != TARN_OK) return fail(verb, name);
   note_devices(verb, options, *out_trace);
   note_no_history(verb, *out_trace);
   note_ignored(verb, *out_trace);

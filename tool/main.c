@@ -49,12 +49,30 @@ static void write_usage(FILE *out) {
   fputs(
       "\n"
       "  tarn help VERB    what a verb does, and its options (or VERB --help)\n"
-      "  tarn --version    the version\n"
+      "  tarn --version    the version, and how it was built\n"
       "\n"
       "Results go to stdout, progress and messages to stderr.\n"
       "Exit status: 0 done, 1 the answer is no or it could not be done, 2 "
       "wrong "
       "use.\n",
+      out);
+}
+
+// For who types nothing but the name.
+static void write_first(FILE *out) {
+  fputs(
+      "tarn tells what the memory of a deep-learning program is for, and how\n"
+      "much less would do. It reads memory snapshots of PyTorch and what it\n"
+      "records itself, replays them through other allocators, and plans them\n"
+      "ahead of time. It needs no GPU and changes nothing in the program.\n"
+      "\n"
+      "  tarn why SNAPSHOT                     what held the memory at its "
+      "peak\n"
+      "  tarn view SNAPSHOT --html PAGE.html   the same as a page for a "
+      "browser\n"
+      "  tarn record PROGRAM                   a snapshot of any program\n"
+      "\n"
+      "usage: tarn VERB [OPTION]...            'tarn help' lists all verbs\n",
       out);
 }
 
@@ -76,14 +94,14 @@ static bool is_either(const char *word, const char *a, const char *b) {
 
 static tool_exit run(int argc, char **argv) {
   if (argc < 2) {
-    write_usage(stderr);
+    write_first(stderr);
     return TOOL_MISUSE;
   }
   const char *word = argv[1];
   if (is_either(word, "--help", "-h")) return run_help(1, argv);
   if (strcmp(word, "help") == 0) return run_help(argc - 1, argv + 1);
   if (is_either(word, "--version", "-V")) {
-    fprintf(tool_out(), "tarn %s\n", tarn_version());
+    fprintf(tool_out(), "tarn %s\n%s\n", tarn_version(), TARN_BUILD);
     return TOOL_DONE;
   }
   if (word[0] == '-') return tool_misuse(NULL, "no option is named '%s'", word);

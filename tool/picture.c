@@ -134,11 +134,13 @@ static bool write_page(const tool_verb *verb, const report *r,
                            .addresses = result->history.addresses,
                            .reserved = result->history.reserved};
   }
+  roles found = roles_find(r->trace);
   view_page shown = {.data = {.trace = r->trace,
+                              .roles = &found,
+                              .whole_events = r->trace->event_count,
                               .libraries = &(options_list){0},
                               .pools = pools,
-                              .pool_count = r->result_count,
-                              .by_size = true},
+                              .pool_count = r->result_count},
                      .verb = "replay",
                      // A page is passed on: it names no folders.
                      .title = tool_base_name(r->trace->name),
@@ -146,6 +148,7 @@ static bool write_page(const tool_verb *verb, const report *r,
                      .figures = write_above,
                      .context = r};
   tool_exit status = view_page_write(verb, &shown, path);
+  roles_deinit(&found);
   free(pools);
   return status == TOOL_DONE;
 }

@@ -14,6 +14,7 @@
 enum {
   NAME_SIZE = 64,      // of a name within its box
   LETTER_TENTHS = 64,  // pixels of a letter, at most and mostly
+  NAME_HALF = 60,      // pixels of half a name, mostly
 };
 
 typedef struct box {
@@ -127,7 +128,7 @@ static void choose(drawing *d) {
   double least = least_area(d, count);
   for (size_t i = 0; i < count; i++) {
     if (panel_of(d, i) == NULL) continue;
-    int class = plan_picture_class(d->picture, buffer_of(d, i)->size);
+    int class = plan_picture_class(d->picture, i);
     d->boxes.has_class[class] = true;
     d->is_single[i] = d->boxes.drawn < BOXES_MOST && area_of(d, i) >= least;
     if (d->is_single[i]) {
@@ -227,15 +228,14 @@ static grid make_grid(const picture_panel *panel) {
 
 static void write_merged(const drawing *d, const picture_panel *panel) {
   grid g = make_grid(panel);
-  char name[16];
+  char name[FORMAT_SIZE];
   for (size_t i = 0; i < d->picture->answer->problem.count; i++) {
     if (d->is_single[i] || panel_of(d, i) != panel) continue;
-    put_buffer(d, &g, i, plan_picture_class(d->picture, buffer_of(d, i)->size),
-               INFINITY);
+    put_buffer(d, &g, i, plan_picture_class(d->picture, i), INFINITY);
   }
   for (int class = 0; class < PICTURE_CLASSES; class ++) {
-    snprintf(name, sizeof name, "c%d", class);
-    write_colour(&g, class, name, d->out);
+    write_colour(&g, class, plan_picture_class_style(d->picture, class, name),
+                 d->out);
   }
   free(g.cells);
 }
@@ -256,13 +256,30 @@ static void write_excess(const drawing *d, const picture_panel *panel) {
 // One by one
 // ---------------------------------------------------------------------------
 
+// The buffer's name, or those of a merged box: how many, and what for.
+static void write_whose(const drawing *d, size_t index) {
+  const plan_merged *m = d->picture->merged;
+  const plan_input *input = d->picture->answer->input;
+  char text[FORMAT_SIZE];
+  if (m == NULL) {
+    plan_boxes_text(plan_input_id(input, index), d->out);
+    return;
+  }
+  plan_boxes_text(plan_input_id(input, m->first[index]), d->out);
+  if (m->parts[index] > 1)
+    fprintf(d->out, " and %zu more", m->parts[index] - 1);
+  fputc('\n', d->out);
+  plan_boxes_text(plan_picture_class_text(d->picture, m->colour[index], text),
+                  d->out);
+}
+
 static void write_title(const drawing *d, size_t index) {
   const tarn_plan_buffer *b = buffer_of(d, index);
   const plan_answer *answer = d->picture->answer;
   uint64_t offset = answer->offsets[index];
   char size[FORMAT_SIZE];
   fputs("<title>", d->out);
-  plan_boxes_text(plan_input_id(answer->input, index), d->out);
+  write_whose(d, index);
   fprintf(d->out,
           "\n%s\nsteps %" PRIu64 " to %" PRIu64 "\nat %" PRIu64
           ", up to %" PRIu64,
@@ -300,11 +317,12 @@ static void write_gaps(drawing *d, size_t index) {
 }
 
 static void write_singles(drawing *d, int class) {
-  fprintf(d->out, "<g class=\"c%d\">\n", class);
+  char name[FORMAT_SIZE];
+  fprintf(d->out, "<g class=\"%s\">\n",
+          plan_picture_class_style(d->picture, class, name));
   for (size_t i = 0; i < d->picture->answer->problem.count; i++) {
     if (!d->is_single[i]) continue;
-    if (plan_picture_class(d->picture, buffer_of(d, i)->size) != class)
-      continue;
+    if (plan_picture_class(d->picture, i) != class) continue;
     for (size_t k = 0; k <= buffer_of(d, i)->gap_count; k++)
       write_piece(d, i, piece_of(d, i, k));
   }
@@ -325,18 +343,38 @@ static void write_label(const drawing *d, const char *class, double x, double y,
   fputs("</text>\n", d->out);
 }
 
+static const char *name_of(const drawing *d, size_t index, char *out) {
+  const plan_merged *m = d->picture->merged;
+  if (m == NULL) return plan_input_id(d->picture->answer->input, index);
+  return plan_picture_class_text(d->picture, m->colour[index], out);
+}
+
+// Where a name stands: not under the line of the peak, which a plan that does
+// not fit has over its boxes, if there is room.
+static double middle_of(const drawing *d, box b) {
+  double middle = b.x + b.width / 2, line = d->picture->line;
+  bool crossed = d->picture->answer->shortage.offsets != NULL &&
+                 line > middle - NAME_HALF && line < middle + NAME_HALF;
+  return crossed && b.width > 6 * NAME_HALF ? b.x + b.width / 4 : middle;
+}
+
 // Its name, and its size below if there is room.
 static void write_name(drawing *d, size_t index, box b) {
-  char size[FORMAT_SIZE];
-  const char *id = plan_input_id(d->picture->answer->input, index);
-  double middle = b.x + b.width / 2, y = b.y + b.height / 2;
+  char size[FORMAT_SIZE], name[FORMAT_SIZE], style[FORMAT_SIZE];
+  const char *id = name_of(d, index, name);
+  double middle = middle_of(d, b), y = b.y + b.height / 2;
   bool is_whole = (double)strlen(id) * LETTER_TENTHS / 10 + 6 <= b.width;
   if (b.height < 14 || (!is_whole && b.width < 44)) return;
   plan_picture_bytes(size, buffer_of(d, index)->size);
   double size_width = (double)strlen(size) * LETTER_TENTHS / 10 + 6;
   bool both = b.height >= 32 && b.width >= size_width;
-  write_label(d, "n", middle, both ? y - 2 : y + 4, b.width, id);
-  if (both) write_label(d, "n s", middle, y + 11, b.width, size);
+  int class = plan_picture_class(d->picture, index);
+  char words[2 * FORMAT_SIZE];
+  plan_picture_class_style(d->picture, class, style);
+  snprintf(words, sizeof words, "n on-%s", style);
+  write_label(d, words, middle, both ? y - 2 : y + 4, b.width, id);
+  tool_append(words, sizeof words, " ", "s");
+  if (both) write_label(d, words, middle, y + 11, b.width, size);
 }
 
 // The longest piece has it.

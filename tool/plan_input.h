@@ -40,6 +40,16 @@ typedef struct plan_input_kind {
                FILE *out);
   void (*tell_json)(const plan_input *input, const struct plan_answer *answer,
                     json *out);
+  // What the buffers of a picture are told apart by: a colour below
+  // PLAN_COLOURS for each, the class of the style sheet's colours, and their
+  // names (NULL: it is not used). NULL: their sizes.
+  uint8_t (*colour)(const plan_input *input, size_t index);
+  char (*colour_class)(const plan_input *input);
+  const char *(*colour_name)(const plan_input *input, int colour);
+  // The step in which most is needed at once, and what it is then, into |out|.
+  // False: unknown. NULL with |colour|.
+  bool (*explain)(const plan_input *input, uint64_t *out_step, char *out,
+                  size_t size);
   void (*destroy)(void *source);
   bool counts_events;  // step k is the time behind event k - 1
 } plan_input_kind;

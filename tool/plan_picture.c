@@ -85,7 +85,7 @@ static void place_panels(plan_picture *p) {
   p->needed_top = y - PANEL_GAP + NEEDED_GAP;
   p->needed_height = NEEDED_HEIGHT;
   p->bottom = p->needed_top + NEEDED_HEIGHT;
-  p->height = p->bottom + FOOT;
+  p->height = p->bottom + FOOT + (p->merged != NULL ? LEGEND_LINE : 0);
 }
 
 // ---------------------------------------------------------------------------
@@ -173,24 +173,41 @@ static void find_classes(plan_picture *p) {
   double all = sum_areas(&p->answer->problem, areas);
   for (int bits = 0; bits < 64; bits++) {
     double middle = seen + areas[bits] / 2;
-    int class = all > 0 ? (int)(PICTURE_CLASSES * middle / all) : 0;
-    if (class >= PICTURE_CLASSES) class = PICTURE_CLASSES - 1;
+    int class = all > 0 ? (int)(PICTURE_SIZES * middle / all) : 0;
+    if (class >= PICTURE_SIZES) class = PICTURE_SIZES - 1;
     p->class_of[bits] = (unsigned char)class;
     seen += areas[bits];
   }
 }
 
-int plan_picture_class(const plan_picture *p, uint64_t size) {
-  return p->class_of[bits_of(size)];
+int plan_picture_class(const plan_picture *p, size_t buffer) {
+  if (p->merged != NULL) return p->merged->colour[buffer];
+  return p->class_of[bits_of(p->answer->problem.buffers[buffer].size)];
 }
 
-uint64_t plan_picture_class_most(const plan_picture *p, int class) {
+char *plan_picture_class_text(const plan_picture *p, int class, char *out) {
+  const plan_input *input = p->answer->input;
   uint64_t most = 0;
+  char bytes[FORMAT_SIZE];
+  if (p->merged != NULL) {
+    const char *name = input->kind->colour_name(input, class);
+    snprintf(out, FORMAT_SIZE, "%s", name != NULL ? name : "");
+    return out;
+  }
   for (size_t i = 0; i < p->answer->problem.count; i++) {
     uint64_t size = p->answer->problem.buffers[i].size;
-    if (size > most && plan_picture_class(p, size) == class) most = size;
+    if (size > most && plan_picture_class(p, i) == class) most = size;
   }
-  return most;
+  snprintf(out, FORMAT_SIZE, "up to %.40s", plan_picture_bytes(bytes, most));
+  return out;
+}
+
+char *plan_picture_class_style(const plan_picture *p, int class, char *out) {
+  const plan_input *input = p->answer->input;
+  char letter = 'c';
+  if (p->merged != NULL) letter = input->kind->colour_class(input);
+  snprintf(out, FORMAT_SIZE, "%c%d", letter, class);
+  return out;
 }
 
 // ---------------------------------------------------------------------------
@@ -221,8 +238,11 @@ void plan_picture_needed(const plan_picture *p, uint64_t *columns) {
   plan_changes_deinit(&changes);
 }
 
-void plan_picture_init(plan_picture *p, const plan_answer *answer) {
-  *p = (plan_picture){.answer = answer};
+void plan_picture_init(plan_picture *p, const plan_answer *answer,
+                       const plan_merged *merged) {
+  *p = (plan_picture){.answer = answer,
+                      .merged = merged,
+                      .buffer_count = answer->problem.count};
   find_steps(p);
   find_classes(p);
   find_panels(p);

@@ -16,6 +16,7 @@
 #ifndef TARN_TOOL_PLAN_PICTURE_H_
 #define TARN_TOOL_PLAN_PICTURE_H_
 
+#include "plan_merged.h"
 #include "plan_report.h"
 
 enum {
@@ -23,8 +24,10 @@ enum {
   PICTURE_LEFT = 92,
   PICTURE_RIGHT = 1136,  // of the panels
   PICTURE_TOP = 92,
-  PICTURE_CLASSES = 6,  // of sizes, each with a colour
+  PICTURE_SIZES = 6,    // classes of sizes, each with a colour
+  PICTURE_CLASSES = 8,  // of them, or of colours of the input
   PICTURE_MOST_PANELS = 16,
+  LEGEND_LINE = 22,  // pixels from line to line of the legend
 };
 
 typedef struct picture_panel {
@@ -38,6 +41,9 @@ typedef struct picture_panel {
 
 typedef struct plan_picture {
   const plan_answer *answer;
+  const plan_merged *merged;  // what |answer| has buffers of; NULL: its own
+  size_t buffer_count;        // of the input
+  double line;                // where the peak's line is; 0: there is none
   picture_panel panels[PICTURE_MOST_PANELS];
   size_t panel_count;
   size_t panels_left_out;
@@ -50,8 +56,9 @@ typedef struct plan_picture {
   unsigned char class_of[64];  // by the bits of a size
 } plan_picture;
 
-// Of an answer that has offsets.
-void plan_picture_init(plan_picture *picture, const plan_answer *answer);
+// Of an answer that has offsets; |merged| as in the picture.
+void plan_picture_init(plan_picture *picture, const plan_answer *answer,
+                       const plan_merged *merged);
 
 uint32_t plan_picture_arena(const plan_answer *answer, size_t buffer);
 
@@ -61,9 +68,13 @@ double plan_picture_y(const picture_panel *panel, uint64_t offset);
 // Whether something stands above the capacity.
 bool plan_picture_exceeds(const picture_panel *panel);
 
-// The colour of a size, and the largest size of a colour.
-int plan_picture_class(const plan_picture *picture, uint64_t size);
-uint64_t plan_picture_class_most(const plan_picture *picture, int class);
+// The class of a buffer's colour, what it stands for, or the largest size of
+// it, and its name in the style sheet: FORMAT_SIZE bytes each.
+int plan_picture_class(const plan_picture *picture, size_t buffer);
+char *plan_picture_class_text(const plan_picture *picture, int class,
+                              char *out);
+char *plan_picture_class_style(const plan_picture *picture, int class,
+                               char *out);
 
 // The most bytes needed at once in each pixel's steps: |columns| values from
 // the left edge on.

@@ -52,7 +52,8 @@ static void write_area(const canvas *c, const char *class, int x, int y,
 // Headings
 // ---------------------------------------------------------------------------
 
-static void describe(const plan_answer *answer, char *out, size_t size) {
+static void describe(const plan_picture *p, char *out, size_t size) {
+  const plan_answer *answer = p->answer;
   char count[FORMAT_SIZE], height[FORMAT_SIZE], ratio[64] = "";
   double bound = (double)answer->info.lower_bound;
   if (answer->problem.arena_count > 1) {
@@ -65,8 +66,8 @@ static void describe(const plan_answer *answer, char *out, size_t size) {
              100 * ((double)answer->info.height / bound - 1));
   }
   snprintf(out, size, "%s buffer%s, %s high%s",
-           format_count(count, answer->problem.count),
-           answer->problem.count == 1 ? "" : "s",
+           format_count(count, p->buffer_count),
+           p->buffer_count == 1 ? "" : "s",
            format_bytes_exact(height, answer->info.height), ratio);
 }
 
@@ -91,17 +92,30 @@ static void describe_shortage(const canvas *c, char *out, size_t size) {
            s->excess > 0 ? where : " in this plan");
 }
 
+static const uint64_t NOWHERE = UINT64_MAX;
+
+// The step in which most is needed at once, and what that is; NOWHERE: the
+// input does not say.
+static uint64_t explain(const canvas *c, char *out, size_t size) {
+  const plan_input *input = c->picture->answer->input;
+  uint64_t step = 0;
+  if (c->picture->merged == NULL) return NOWHERE;
+  return input->kind->explain(input, &step, out, size) ? step : NOWHERE;
+}
+
 static void write_headings(const canvas *c) {
-  char text[256];
+  char text[512];
   const plan_answer *answer = c->picture->answer;
   write_text(c, "h", PICTURE_LEFT, 34, tool_base_name(answer->input->path));
   if (is_short(c)) {
     describe_shortage(c, text, sizeof text);
     write_text(c, "d w", PICTURE_LEFT, 58, text);
   } else {
-    describe(answer, text, sizeof text);
+    describe(c->picture, text, sizeof text);
     write_text(c, "d", PICTURE_LEFT, 58, text);
   }
+  if (explain(c, text, sizeof text) != NOWHERE)
+    write_text(c, "d", PICTURE_LEFT, 78, text);
 }
 
 // ---------------------------------------------------------------------------
@@ -262,6 +276,17 @@ static void write_worst_step(const canvas *c) {
   write_line(c, "at", x, p->panels[0].top, x, p->bottom);
 }
 
+// A line over the strip at the peak, with its name beside it.
+static void write_peak(const canvas *c) {
+  const plan_picture *p = c->picture;
+  double x = p->line;
+  if (x <= 0) return;
+  bool is_left = x > PICTURE_RIGHT - 50;
+  write_line(c, "at", x, p->needed_top, x, p->bottom);
+  write_text(c, is_left ? "t e" : "t", is_left ? x - 4 : x + 4,
+             p->needed_top + 12, "peak");
+}
+
 static void write_needed(const canvas *c) {
   const plan_picture *p = c->picture;
   uint64_t *needed = tool_array(PICTURE_COLUMNS, sizeof *needed);
@@ -283,27 +308,34 @@ static void write_needed(const canvas *c) {
 // Legend
 // ---------------------------------------------------------------------------
 
-static int write_swatch(const canvas *c, const char *class, int x, int y,
-                        const char *text) {
-  write_area(c, class, x, y - 11, 14, 14);
-  write_text(c, "t", x + 20, y, text);
-  return x + 44 + (int)strlen(text) * 7;
+// Where the next swatch stands.
+typedef struct legend {
+  int x, y;
+} legend;
+
+static void write_swatch(const canvas *c, const char *class, legend *at,
+                         const char *text) {
+  int width = 44 + (int)strlen(text) * 7;
+  if (at->x + width > PICTURE_WIDTH && at->x > PICTURE_LEFT)
+    *at = (legend){PICTURE_LEFT, at->y + LEGEND_LINE};
+  write_area(c, class, at->x, at->y - 11, 14, 14);
+  write_text(c, "t", at->x + 20, at->y, text);
+  at->x += width;
 }
 
-static void write_classes(const canvas *c, const plan_boxes *boxes, int y) {
-  char text[FORMAT_SIZE + 8], class[16], bytes[FORMAT_SIZE];
-  int x = PICTURE_LEFT;
+// Returns the height of its last line.
+static int write_classes(const canvas *c, const plan_boxes *boxes, int y) {
+  char text[FORMAT_SIZE], class[FORMAT_SIZE];
+  legend at = {PICTURE_LEFT, y};
   for (int i = 0; i < PICTURE_CLASSES; i++) {
     if (!boxes->has_class[i]) continue;
-    snprintf(class, sizeof class, "c%d", i);
-    snprintf(text, sizeof text, "up to %s",
-             plan_picture_bytes(bytes, plan_picture_class_most(c->picture, i)));
-    x = write_swatch(c, class, x, y, text);
+    plan_picture_class_style(c->picture, i, class);
+    plan_picture_class_text(c->picture, i, text);
+    write_swatch(c, class, &at, text);
   }
-  if (boxes->gaps > 0) {
-    x = write_swatch(c, "gap", x, y, "not needed meanwhile");
-  }
-  if (is_short(c)) write_swatch(c, "over", x, y, "above the capacity");
+  if (boxes->gaps > 0) write_swatch(c, "gap", &at, "not needed meanwhile");
+  if (is_short(c)) write_swatch(c, "over", &at, "above the capacity");
+  return at.y;
 }
 
 // A note about what the picture leaves out.
@@ -365,11 +397,32 @@ static void write_picture(const void *context, FILE *out) {
   write_needed(&c);
   plan_boxes boxes = plan_boxes_write(picture, out);
   write_worst_step(&c);
+  write_peak(&c);
   for (size_t i = 0; i < picture->panel_count; i++)
     write_panel_marks(&c, &picture->panels[i]);
-  write_classes(&c, &boxes, picture->bottom + 68);
-  write_note(&c, &boxes, picture->bottom + 92);
+  int y = write_classes(&c, &boxes, picture->bottom + 68);
+  write_note(&c, &boxes, y + 24);
   fputs("</svg>\n", out);
+}
+
+// Of |drawn|, with boxes in place of buffers that match.
+static bool write_merged(const tool_verb *verb, const plan_answer *drawn,
+                         const char *path) {
+  plan_merged merged = plan_merged_make(drawn);
+  plan_answer boxes = *drawn;
+  plan_picture picture;
+  char text[512];
+  boxes.problem.buffers = merged.buffers;
+  boxes.problem.count = merged.count;
+  boxes.offsets = merged.offsets;
+  if (drawn->arenas != NULL) boxes.arenas = merged.arenas;
+  plan_picture_init(&picture, &boxes, &merged);
+  picture.buffer_count = drawn->problem.count;
+  uint64_t step = explain(&(canvas){.picture = &picture}, text, sizeof text);
+  if (step != NOWHERE) picture.line = plan_picture_x(&picture, step);
+  bool written = outfile_write(verb, path, write_picture, &picture);
+  plan_merged_deinit(&merged);
+  return written;
 }
 
 // The lowest plan that was found, in one piece of memory, where there is none
@@ -401,6 +454,8 @@ bool plan_svg_write(const tool_verb *verb, const plan_answer *answer,
              path);
     return false;
   }
-  plan_picture_init(&picture, &drawn);
+  if (drawn.input->kind->colour != NULL)
+    return write_merged(verb, &drawn, path);
+  plan_picture_init(&picture, &drawn, NULL);
   return outfile_write(verb, path, write_picture, &picture);
 }

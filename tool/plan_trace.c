@@ -23,11 +23,32 @@ static void destroy(void *source) {
   plan_trace *t = source;
   if (t == NULL) return;
   what_if_deinit(&t->strategies);
+  plan_colours_deinit(&t->colours);
+  roles_deinit(&t->roles);
   trace_problem_deinit(&t->buffers);
   tarn_trace_destroy(t->trace);
   if (t->device != NULL) (void)tarn_device_close(t->device);
   options_list_free(&t->pools);
   free(t);
+}
+
+// ---------------------------------------------------------------------------
+// Pictures
+// ---------------------------------------------------------------------------
+
+static uint8_t colour_of(const plan_input *input, size_t index) {
+  const plan_trace *t = input->source;
+  return t->colours.of_block[index];
+}
+
+static char colour_class(const plan_input *input) {
+  const plan_trace *t = input->source;
+  return t->colours.by_role ? 'r' : 'h';
+}
+
+static const char *colour_name(const plan_input *input, int colour) {
+  const plan_trace *t = input->source;
+  return t->colours.names[colour];
 }
 
 // ---------------------------------------------------------------------------
@@ -87,6 +108,10 @@ static const plan_input_kind trace_kind = {.id = id_of,
                                            .questions = QUESTIONS,
                                            .ask = ask,
                                            .list = plan_trace_list,
+                                           .colour = colour_of,
+                                           .colour_class = colour_class,
+                                           .colour_name = colour_name,
+                                           .explain = plan_trace_explain,
                                            .tell = plan_trace_tell,
                                            .tell_json = plan_trace_tell_json,
                                            .destroy = destroy};
@@ -126,6 +151,8 @@ static tool_exit load(const plan_input_options *options, plan_input *out) {
   status = load_trace(out->verb, out->path, &options->trace, &t->trace);
   if (status != TOOL_DONE) return status;
   t->buffers = trace_problem_make(t->trace, options->alignment, 0);
+  t->roles = roles_find(t->trace);
+  t->colours = plan_colours_make(t->trace, &t->roles);
   say_refused(t);
   out->problem = t->buffers.problem;
   return TOOL_DONE;

@@ -4,6 +4,7 @@
 #define TARN_TOOL_PLAN_TRACE_H_
 
 #include "owners.h"
+#include "plan_colours.h"
 #include "plan_report.h"
 #include "trace_problem.h"
 #include "what_if.h"
@@ -13,6 +14,8 @@ typedef struct plan_trace {
   const tool_verb *verb;
   tarn_trace *trace;
   trace_problem buffers;
+  roles roles;
+  plan_colours colours;
   options_list pools;  // to compare with
   tarn_device *device;
   char id[32];  // the last that was asked for
@@ -34,5 +37,7 @@ void plan_trace_tell(const plan_input *input, const plan_answer *answer,
                      FILE *out);
 void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
                           json *out);
+bool plan_trace_explain(const plan_input *input, uint64_t *out_step, char *out,
+                        size_t size);
 
 #endif  // TARN_TOOL_PLAN_TRACE_H_

@@ -2,15 +2,17 @@
 //
 //   what must shrink ─► what a plan saves
 //
-// Sentences hold numbers only; names out of the trace are cells of tables,
-// which neutralise them, or texts of JSON.
+// Sentences hold numbers, and names that are neutralised; other names out of
+// the trace are cells of tables, which neutralise them, or texts of JSON.
 #include <math.h>
 #include <stdlib.h>
 
 #include "frame_names.h"
 #include "kit/format.h"
 #include "kit/sheet.h"
+#include "kit/text.h"
 #include "plan_trace.h"
+#include "roles_json.h"
 
 // The event at which a block was born or died; -1: before the first, or never.
 static int64_t event_of(uint32_t event) {
@@ -132,10 +134,65 @@ static void tell_savings(const plan_trace *t, FILE *out) {
   sheet_end(s);
 }
 
+typedef struct colour_sum {
+  const char *name;
+  uint64_t bytes;
+} colour_sum;
+
+static int compare_colours(const void *a, const void *b) {
+  const colour_sum *x = a, *y = b;
+  return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static void sum_colours(const plan_trace *t, colour_sum *sums) {
+  block_set live = moment_live(t->trace, t->trace->live_peak_event);
+  for (size_t i = 0; i < PLAN_COLOURS; i++)
+    sums[i] = (colour_sum){t->colours.names[i], 0};
+  for (size_t i = 0; i < live.count; i++) {
+    sums[t->colours.of_block[live.items[i]]].bytes +=
+        t->trace->blocks[live.items[i]].size;
+  }
+  block_set_deinit(&live);
+  qsort(sums, PLAN_COLOURS, sizeof *sums, compare_colours);
+}
+
+// Colours that are named: names of holders are long.
+enum { ROLES_NAMED = 5, HOLDERS_NAMED = 3 };
+
+// "Peak in backward: activations 3.00 GiB, ...": roles, or holders.
+bool plan_trace_explain(const plan_input *input, uint64_t *out_step, char *out,
+                        size_t size) {
+  const plan_trace *t = input->source;
+  moment peak = t->trace->live_peak_event;
+  const char *pass = phase_name(phases_at(&t->roles.phases, peak));
+  colour_sum sums[PLAN_COLOURS];
+  char text[160], bytes[FORMAT_SIZE];
+  *out_step = peak == TARN_TRACE_BASELINE ? 0 : (uint64_t)peak + 1;
+  sum_colours(t, sums);
+  snprintf(out, size, "Peak%s%s%s:", pass != NULL ? " in " : "",
+           pass != NULL && *pass == 'o' ? "the " : "", pass ? pass : "");
+  size_t most = t->colours.by_role ? ROLES_NAMED : HOLDERS_NAMED;
+  for (size_t i = 0; i < most && sums[i].bytes > 0; i++) {
+    snprintf(text, sizeof text, "%s %.36s %s", i > 0 ? "," : "", sums[i].name,
+             format_bytes(bytes, sums[i].bytes));
+    tool_append(out, size, "", text);
+  }
+  return sums[0].bytes > 0;
+}
+
+static void tell_peak(const plan_input *input, FILE *out) {
+  char text[512];
+  uint64_t step;
+  if (!plan_trace_explain(input, &step, text, sizeof text)) return;
+  text_neutralise(text, "");
+  fprintf(out, "\n%s.\n", text);
+}
+
 void plan_trace_tell(const plan_input *input, const plan_answer *answer,
                      FILE *out) {
   const plan_trace *t = input->source;
   (void)answer;
+  tell_peak(input, out);
   if (t->pressed) tell_scale(t, out);
   tell_savings(t, out);
 }
@@ -199,4 +256,8 @@ void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
   json_key_double(out, "scale", t->pressed && t->scale > 0 ? t->scale : NAN);
   json_key_double(out, "scale_young",
                   t->pressed && t->scale_young > 0 ? t->scale_young : NAN);
+  block_set live = moment_live(t->trace, t->trace->live_peak_event);
+  role_sums sums = roles_sum(&t->roles, t->trace, &live);
+  roles_json_put(out, &t->roles, &sums, t->trace->live_peak_event);
+  block_set_deinit(&live);
 }

@@ -30,11 +30,6 @@ static void write_about(const void *context, FILE *out) {
   page_text(v->about, out);
 }
 
-static void write_by(const void *context, FILE *out) {
-  const view_page *v = context;
-  fputs(v->data.by_size ? "size" : "holder", out);
-}
-
 static void write_figures(const void *context, FILE *out) {
   const view_page *v = context;
   if (v->figures != NULL) v->figures(v->context, out);
@@ -63,10 +58,10 @@ static void write_script(const void *context, FILE *out) {
 }
 
 static const page_mark marks[] = {
-    {"{{title}}", write_title},     {"{{verb}}", write_verb},
-    {"{{about}}", write_about},     {"{{by}}", write_by},
-    {"{{figures}}", write_figures}, {"{{css}}", write_css},
-    {"{{data}}", write_data},       {"{{script}}", write_script},
+    {"{{title}}", write_title},   {"{{verb}}", write_verb},
+    {"{{about}}", write_about},   {"{{figures}}", write_figures},
+    {"{{css}}", write_css},       {"{{data}}", write_data},
+    {"{{script}}", write_script},
 };
 
 // ---------------------------------------------------------------------------
@@ -141,6 +136,9 @@ tool_exit view_write(const tool_verb *verb, const tarn_trace *trace,
                      const view_options *options) {
   view_page v = {
       .data = {.trace = trace,
+               .roles = options->roles,
+               .first = options->first,
+               .whole_events = options->whole_events,
                .libraries = options->libraries,
                .pool_count = 1},
       .verb = "view",

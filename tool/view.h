@@ -23,6 +23,9 @@ typedef struct view_options {
   const char *path;               // of the HTML file
   const char *title;              // NULL: the name without folders
   const options_list *libraries;  // frames that are no user's, as in owners.h
+  const roles *roles;             // of the trace
+  uint32_t first;                 // as in view_data
+  size_t whole_events;
 } view_options;
 
 // Writes what |trace| tells as one HTML file. Where the trace has no addresses

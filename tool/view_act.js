@@ -8,7 +8,10 @@ const due = {all: true, map: true, moment: true, table: true, asked: false};
 
 function draw() {
   due.asked = false;
-  if (due.all) drawTimeline();
+  if (due.all) {
+    document.documentElement.classList.toggle('drawn-dark', theme.dark);
+    drawTimeline();
+  }
   if (due.all || due.map || due.moment) drawTimelineOver();
   if (due.all || due.map) eachPanel(drawMap);
   if (due.all || due.map || due.moment) eachPanel(drawMapOver);
@@ -59,7 +62,7 @@ function looksChanged() {
 function updateFound() {
   found.text = byId('search').value;
   if (found.text !== '') findText(found.text);
-  else if (view.chosen.length > 0) findHolders(view.chosen);
+  else if (view.chosen.length > 0) findGroups(view.chosen);
   else found.active = false;
   writeFound();
   looksChanged();
@@ -123,8 +126,8 @@ function zoomAddresses(factor) {
 
 // Brings a block that was chosen by key into sight.
 function reveal(b) {
-  if (isVisible(b) || panel.at[b] < 0) return;
-  const x = momentX(view.moment), y = panel.at[b] + size[b] / 2;
+  if (isVisible(b) || panel.low[b] < 0) return;
+  const x = momentX(view.moment), y = (panel.low[b] + panel.high[b]) / 2;
   const w = view.x1 - view.x0, h = panel.y1 - panel.y0;
   setX(x - w / 2, x + w / 2);
   setY(y - h / 2, y + h / 2);
@@ -162,17 +165,33 @@ function writeAxisButton() {
   byId('axis').textContent = view.byTime ? 'Show by event' : 'Show by time';
 }
 
-function toggleBase() {
-  if (base === null) return;
-  view.hideBase = !view.hideBase;
-  writeBaseButton();
-  redraw('all');
+function toggleFold() {
+  if (!canFold) return;
+  view.fold = !view.fold;
+  eachPanel(placeAll);
+  writeFoldButton();
+  looksChanged();
 }
 
-function writeBaseButton() {
-  byId('base').hidden = base === null;
-  byId('base').textContent =
-      view.hideBase ? 'Show the baseline' : 'Hide the baseline';
+function writeFoldButton() {
+  byId('base').hidden = !canFold;
+  byId('base').textContent = view.fold ? 'Unfold' : 'Fold the baseline';
+  byId('base').title = `${bytesText(alwaysLive)} are alive all the time (h)`;
+}
+
+function toggleColours() {
+  if (role === null) return;
+  view.byRole = !view.byRole;
+  colourBy(view.byRole);
+  makeTheme();
+  writeLegend();
+  writeColourButton();
+  looksChanged();
+}
+
+function writeColourButton() {
+  byId('colours').hidden = role === null;
+  byId('colours').textContent = view.byRole ? 'Show frames' : 'Show roles';
 }
 
 function openHelp() {
@@ -202,7 +221,8 @@ const KEYS = {
   '_': () => zoomAddresses(1 / 0.7),
   '0': showAll,
   't': toggleAxis,
-  'h': toggleBase,
+  'h': toggleFold,
+  'f': toggleColours,
   '/': () => byId('search').focus(),
   '?': openHelp,
 };
@@ -298,9 +318,7 @@ function onTimelineMove(event) {
   }
   canvas.style.cursor = CURSORS[partOfBrush(x)] || 'crosshair';
   const m = momentAt(timeline.toPosition(x));
-  const part = 1 - (y - TIMELINE.top) /
-      (canvas.clientHeight - TIMELINE.top - TIMELINE.bottom);
-  showTip(tipOfTimeline(m, part * mostShown()), event.clientX, event.clientY);
+  showTip(tipOfTimeline(m, timeline.toBytes(y)), event.clientX, event.clientY);
 }
 
 // A click chooses the moment that the chart shows in the column under it.
@@ -416,7 +434,8 @@ function listen() {
   const onClick = (id, act) => byId(id).addEventListener('click', act);
   byId('search').addEventListener('input', updateFound);
   onClick('axis', toggleAxis);
-  onClick('base', toggleBase);
+  onClick('base', toggleFold);
+  onClick('colours', toggleColours);
   onClick('in', () => zoomTime(0.7));
   onClick('out', () => zoomTime(1 / 0.7));
   onClick('reset', showAll);
@@ -445,7 +464,8 @@ function start() {
   writeAnswer();
   writeLegend();
   writeAxisButton();
-  writeBaseButton();
+  writeFoldButton();
+  writeColourButton();
   listen();
   draw();
 }

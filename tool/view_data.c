@@ -111,6 +111,53 @@ static void write_tags(json *out, const tarn_trace *trace) {
 }
 
 // ---------------------------------------------------------------------------
+// Roles and passes
+// ---------------------------------------------------------------------------
+
+static bool any_role(const view_data *v) {
+  for (size_t i = 0; i < v->trace->block_count; i++) {
+    if (roles_of(v->roles, (uint32_t)i) != ROLE_UNKNOWN) return true;
+  }
+  return false;
+}
+
+static void write_role_of(json *out, const view_data *v) {
+  size_t count = v->trace->block_count;
+  if (!any_role(v)) {
+    json_key_null(out, "role");
+    return;
+  }
+  uint8_t *of_block = tool_array(count, sizeof *of_block);
+  for (size_t i = 0; i < count; i++)
+    of_block[i] = (uint8_t)roles_of(v->roles, (uint32_t)i);
+  json_key(out, "role");
+  json_base64(out, of_block, count);
+  free(of_block);
+}
+
+static void write_roles(json *out, const view_data *v) {
+  write_role_of(out, v);
+  json_key_array(out, "roles");
+  for (int i = 0; i < ROLES; i++)
+    json_text(out, role_plural((role)i));
+  json_end_array(out);
+}
+
+static void write_phases(json *out, const phases *p) {
+  json_key_array(out, "phases");
+  for (size_t i = 0; i < p->run_count; i++) {
+    const phase_run *run = &p->runs[i];
+    if (run->what == PHASE_OTHER) continue;
+    json_begin_array(out);
+    json_text(out, phase_name(run->what));
+    json_uint(out, run->first);
+    json_uint(out, run->end);
+    json_end_array(out);
+  }
+  json_end_array(out);
+}
+
+// ---------------------------------------------------------------------------
 // Addresses
 // ---------------------------------------------------------------------------
 
@@ -244,7 +291,10 @@ void view_data_write(const view_data *v, FILE *out) {
   write_tags(&writer, v->trace);
   write_peak(&writer, v->trace);
   json_key_uint(&writer, "unit", holes_unit(v->trace));
-  json_key_bool(&writer, "by_size", v->by_size);
+  json_key_uint(&writer, "first", v->first);
+  json_key_uint(&writer, "whole", v->whole_events);
+  write_roles(&writer, v);
+  write_phases(&writer, &v->roles->phases);
   json_key_array(&writer, "pools");
   for (size_t i = 0; i < v->pool_count; i++)
     write_pool(&writer, v, &v->pools[i]);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "kit/options.h"
+#include "roles.h"
 
 // Where one pool put the blocks.
 typedef struct view_pool {
@@ -18,10 +19,12 @@ typedef struct view_pool {
 
 typedef struct view_data {
   const tarn_trace *trace;
+  const roles *roles;             // of its blocks
+  uint32_t first;                 // the number of its first event, for people
+  size_t whole_events;            // of the trace that it was cut from
   const options_list *libraries;  // as in owners.h
   const view_pool *pools;
   size_t pool_count;  // at least 1
-  bool by_size;       // colours are by size, else by holder
 } view_data;
 
 // Writes |v| as JSON that is safe within a <script> element: the keys of
@@ -34,7 +37,12 @@ typedef struct view_data {
 //    "tag": u32, "tags": ["", ...]          of each block; null without tags
 //    "refused": [[event, size, stack], ...] requests out of memory
 //    "peak_bytes", "peak_event"             -1: before the first event
-//    "unit", "by_size"
+//    "unit"
+//    "first", "whole"                       the number of the first event, and
+//                                           how many the whole trace has
+//    "role": u8, "roles": ["", ...]         of each block, by the names of
+//                                           roles.h; null if none is known
+//    "phases": [["forward", first, end], ...]   events of passes
 //    "pools": [{"name"                      null: recorded
 //               "height", "ranges": [["0x7f00", size, height], ...],
 //               "at": f64                   height of each block, -1: nowhere

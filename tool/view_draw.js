@@ -85,44 +85,86 @@ function drawTimeAxis(context, x0, x1, y, plot, toX) {
   context.lineWidth = 1;
   context.textBaseline = 'top';
   line(context, MARGIN.left, y + 0.5, MARGIN.left + plot, y + 0.5);
-  for (let k = Math.ceil(x0 / step); k * step <= x1; k++) {
-    const x = toX(k * step);
+  const first = view.byTime ? 0 : data.first;
+  for (let k = Math.ceil((x0 + first) / step); k * step - first <= x1; k++) {
+    const x = toX(k * step - first);
     const text = view.byTime ? timeText(k * step) : countText(k * step);
     const half = context.measureText(text).width / 2;
     line(context, x, y, x, y + 4);
+    const least = MARGIN.left - 4 + half;
+    const most = MARGIN.left + plot + 8 - half;
     context.textAlign = 'center';
-    context.fillText(text, Math.min(x, MARGIN.left + plot + 8 - half), y + 7);
+    context.fillText(text, Math.max(least, Math.min(x, most)), y + 7);
   }
   context.textAlign = 'right';
   context.fillText(view.byTime ? 'time' : 'event', MARGIN.left - 10, y + 7);
+}
+
+// The passes of the program, as a strip over the axis at |y|.
+const STRIP = phases.length > 0 ? 18 : 0;
+
+function drawPhase(context, {name}, left, right, y) {
+  context.fillStyle = style(`--${name}`);
+  context.fillRect(left, y + 1, Math.max(right - left - 1, 1), STRIP - 3);
+  if (context.measureText(name).width > right - left - 8) return;
+  context.fillStyle = style('--text');
+  context.fillText(name, (left + right) / 2, y + STRIP / 2);
+}
+
+function drawPhases(context, x0, x1, y, toX) {
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  let end = -1;
+  for (const phase of phases) {
+    const from = Math.max(position[phase.first], x0);
+    const to = Math.min(position[phase.end], x1);
+    // Many short ones share a pixel.
+    if (to <= from || toX(to) < end + 1) continue;
+    end = toX(to);
+    drawPhase(context, phase, toX(from), end, y);
+  }
+  if (STRIP === 0) return;
+  context.fillStyle = style('--muted');
+  context.textAlign = 'right';
+  context.fillText('pass', MARGIN.left - 10, y + STRIP / 2);
 }
 
 // ---------------------------------------------------------------------------
 // The timeline
 // ---------------------------------------------------------------------------
 
-const TIMELINE = {top: 22, bottom: 24};
-const timeline = {columns: null, width: 0, toX: null, toY: null};
+const TIMELINE = {top: 22, bottom: 24 + STRIP};
+const FOLDED = 30;  // pixels of what is alive all the time
+const timeline = {columns: null, edges: null, labels: [], labelled: -1,
+                  toX: null, toY: null, toBytes: null};
 
+// Folded, what is alive all the time has FOLDED pixels, and all above it the
+// rest.
 function timelineScale(width, height) {
   const plot = width - MARGIN.left - MARGIN.right;
-  const high = height - TIMELINE.top - TIMELINE.bottom;
+  const bottom = height - TIMELINE.bottom;
+  const folded = view.fold ? FOLDED : 0, under = view.fold ? alwaysLive : 0;
+  const high = bottom - TIMELINE.top - folded, rest = mostOfAll - under;
   timeline.toX = x => MARGIN.left + x / endOfTime() * plot;
   timeline.toPosition = px => (px - MARGIN.left) / plot * endOfTime();
-  timeline.toY = bytes => TIMELINE.top + high * (1 - bytes / mostShown());
+  timeline.toY = bytes => (bytes < under
+      ? bottom - folded * bytes / under
+      : bottom - folded - high * (bytes - under) / rest);
+  timeline.toBytes = y => (y > bottom - folded
+      ? (bottom - y) / Math.max(folded, 1) * under
+      : under + (bottom - folded - y) / high * rest);
 }
 
 // For each column of pixels, the moment of it with most bytes alive.
 function findColumns(plot) {
   const columns = new Uint32Array(Math.max(1, Math.floor(plot)));
-  const shown = shownLive();
   let m = 0;
   for (let c = 0; c < columns.length; c++) {
     const end = (c + 1) / columns.length * endOfTime();
     let best = m;
     while (m < eventCount && position[m] < end) {
       m++;
-      if (shown[m] > shown[best]) best = m;
+      if (live[m] > live[best]) best = m;
     }
     columns[c] = best;
   }
@@ -132,12 +174,10 @@ function findColumns(plot) {
 function bandEdges() {
   const {columns} = timeline;
   const edges = [new Float64Array(columns.length)];
-  bandLive.forEach((sum, i) => {
+  for (const sum of bandLive) {
     const below = edges[edges.length - 1];
-    const isHidden = view.hideBase && i === 0;
-    edges.push(isHidden ? below
-                        : below.map((bytes, c) => bytes + sum[columns[c]]));
-  });
+    edges.push(below.map((bytes, c) => bytes + sum[columns[c]]));
+  }
   return edges;
 }
 
@@ -175,31 +215,67 @@ function patternOf(context, canvas) {
 }
 
 function drawGrid(context, width) {
-  const step = byteStep(mostShown(), 5);
+  const under = view.fold ? alwaysLive : 0;
+  const step = byteStep(mostOfAll - under, 5);
   context.strokeStyle = style('--line');
   context.fillStyle = style('--muted');
   context.lineWidth = 1;
   context.textAlign = 'right';
   context.textBaseline = 'middle';
-  for (let bytes = 0; bytes <= mostShown(); bytes += step) {
+  for (let bytes = 0; bytes <= mostOfAll; bytes += step) {
     const y = Math.round(timeline.toY(bytes)) + 0.5;
+    if (bytes > 0 && timeline.toY(0) - y < Math.max(FOLDED, 14) && under > 0) {
+      continue;
+    }
     line(context, MARGIN.left, y, width - MARGIN.right, y);
-    context.fillText(bytes === 0 ? '0' : axisBytes(bytes), MARGIN.left - 10, y);
+    context.fillText(bytes === 0 ? '0' : axisBytes(bytes), MARGIN.left - 10,
+                     bytes === 0 ? y - 4 : y);
   }
+}
+
+// Teeth along the height at which the scale changes, and what lies below.
+function drawFold(context, width) {
+  if (!view.fold) return;
+  const y = Math.round(timeline.toY(alwaysLive)), tooth = 5;
+  context.strokeStyle = style('--page');
+  context.lineWidth = 3;
+  context.beginPath();
+  for (let x = MARGIN.left, k = 0; x <= width - MARGIN.right; x += tooth, k++) {
+    context.lineTo(x, y + (k % 2 === 0 ? -2 : 2));
+  }
+  context.stroke();
+}
+
+const foldText =
+    () => `${bytesText(alwaysLive)} alive all the time, not to scale`;
+
+function labelFold(context) {
+  if (!view.fold) return;
+  const x = MARGIN.left + 8, text = foldText();
+  const right = x + context.measureText(text).width;
+  const at = timeline.toX(momentX(view.moment));
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  seamedText(context, text, at > x - 6 && at < right + 6 ? at + 8 : x,
+             timeline.toY(alwaysLive / 2), style('--text'), style('--page'));
 }
 
 const axisBytes = bytes => bytesText(bytes, 2).replace(/\.?0+ /, ' ');
 
-// Where a band is high enough for its name: the widest of several places.
+// Where a band is high enough for its name: the widest of several places that
+// are not under the line of the moment.
 function placeLabel(low, high, width) {
   const {toY} = timeline;
+  const line = timeline.toX(momentX(view.moment)) - MARGIN.left;
+  const floor = view.fold ? toY(alwaysLive) : Infinity;
   let best = {room: 14, at: -1, y: 0};
   const step = Math.max(4, Math.floor(width / 6));
   for (let c = 4; c + width < high.length; c += step) {
+    if (line > c - 6 && line < c + width + 6) continue;
     let top = -Infinity, bottom = Infinity;
     for (let k = c; k < c + width; k += 3) {
       top = Math.max(top, toY(high[k]));
-      bottom = Math.min(bottom, toY(low[k]));
+      bottom = Math.min(bottom, toY(low[k]), floor);
     }
     if (bottom - top > best.room + 0.5) {
       best = {room: bottom - top, at: c, y: (top + bottom) / 2};
@@ -208,31 +284,46 @@ function placeLabel(low, high, width) {
   return best.at < 0 ? null : best;
 }
 
-function labelBand(context, index, edges) {
-  const tile = theme.tiles[index];
+// Where the name of a band stands; null: nowhere.
+function findLabel(context, index) {
+  const {edges} = timeline, tile = theme.tiles[index];
   for (const share of [0.45, 0.22, 0.1]) {
     const text =
         fitText(context, bands[index].label, edges[0].length * share);
-    if (text === '') return;
+    if (text === '') return null;
     const place = placeLabel(edges[index], edges[index + 1],
                              Math.ceil(context.measureText(text).width));
-    if (place === null) continue;
-    seamedText(context, text, MARGIN.left + place.at, place.y, tile.ink,
-               tile.base);
-    return;
+    if (place !== null) return {text, tile, ...place};
   }
+  return null;
+}
+
+// Looked for again only when the bands or the moment have changed.
+function findLabels(context) {
+  if (timeline.labelled === view.moment) return;
+  timeline.labelled = view.moment;
+  timeline.labels = bands.map((_, i) => findLabel(context, i))
+      .filter(label => label !== null);
 }
 
 function drawBands(context) {
-  const edges = bandEdges();
+  const edges = timeline.edges = bandEdges();
+  timeline.labelled = -1;
   bands.forEach((band, i) => {
     const tile = theme.tiles[i];
     fillBetween(context, edges[i], edges[i + 1], patternOf(
         context, found.active ? tile.faintCanvas : tile.canvas));
   });
+}
+
+function labelBands(context) {
   context.textAlign = 'left';
   context.textBaseline = 'middle';
-  if (!found.active) bands.forEach((_, i) => labelBand(context, i, edges));
+  if (found.active) return;
+  findLabels(context);
+  for (const {text, at, y, tile} of timeline.labels) {
+    seamedText(context, text, MARGIN.left + at, y, tile.ink, tile.base);
+  }
 }
 
 function drawFound(context) {
@@ -275,14 +366,18 @@ function labelHeld(context, name, held, index) {
 }
 
 function drawHeld(context) {
-  if (view.hideBase) return;
-  panels.forEach(({name, held, isReplayed}, i) => {
+  panels.forEach(({held}, i) => {
     if (held === null) return;
     strokeColumns(context, held, style('--page'), 3.5);
     context.setLineDash(DASHES[i % DASHES.length]);
     strokeColumns(context, held, style('--held'), 1.5);
     context.setLineDash([]);
-    if (isReplayed) labelHeld(context, name, held, i);
+  });
+}
+
+function labelPools(context) {
+  panels.forEach(({name, held, isReplayed}, i) => {
+    if (held !== null && isReplayed) labelHeld(context, name, held, i);
   });
 }
 
@@ -293,9 +388,11 @@ function drawTimeline() {
   drawGrid(context, width);
   drawBands(context);
   drawFound(context);
+  drawFold(context, width);
   drawHeld(context);
   drawRefused(context);
-  drawTimeAxis(context, 0, endOfTime(), height - TIMELINE.bottom, plot,
+  drawPhases(context, 0, endOfTime(), height - TIMELINE.bottom, timeline.toX);
+  drawTimeAxis(context, 0, endOfTime(), height - TIMELINE.bottom + STRIP, plot,
                timeline.toX);
 }
 
@@ -326,7 +423,7 @@ const requestText = (refusal, room) => `${bytesText(refusal.bytes)} asked for${
 function drawRequestOfTimeline(context, plot) {
   const refusal = refusalAt.get(view.moment);
   if (refusal === undefined) return;
-  const alive = shownLive()[view.moment], room = mostShown() - alive;
+  const alive = live[view.moment], room = mostOfAll - alive;
   drawRequest(context, timeline.toX(momentX(view.moment)), MARGIN.left + plot,
               timeline.toY(alive),
               timeline.toY(alive + Math.min(refusal.bytes, room)),
@@ -342,6 +439,9 @@ function drawTimelineOver() {
   context.fillRect(MARGIN.left, top, x0 - MARGIN.left, bottom - top);
   context.fillRect(x1, top, MARGIN.left + plot - x1, bottom - top);
   if (x1 - x0 < plot - 0.5) drawBrush(context, x0, x1, top, bottom);
+  labelBands(context);
+  labelFold(context);
+  labelPools(context);
   drawRequestOfTimeline(context, plot);
   drawMoment(context, timeline.toX(momentX(view.moment)), top, bottom);
   drawPeak(context, width);
@@ -358,20 +458,22 @@ function drawBrush(context, x0, x1, top, bottom) {
   context.fillRect(right - 2, middle - 14, 4, 28);
 }
 
+// Beside its dot, where the line of the moment does not cross the words.
 function drawPeak(context, width) {
-  const x = timeline.toX(momentX(peak)), y = timeline.toY(shownLive()[peak]);
+  const x = timeline.toX(momentX(peak)), y = timeline.toY(live[peak]);
   const text = `peak ${bytesText(live[peak])}`;
-  const half = context.measureText(text).width / 2;
+  const wide = context.measureText(text).width, at = x + 8;
+  const line = timeline.toX(momentX(view.moment));
+  const isCrossed = line > at - 4 && line < at + wide + 4;
+  const isLeft = at + wide > width - MARGIN.right || isCrossed;
   context.fillStyle = style('--text');
   context.beginPath();
   context.arc(x, y, 3.5, 0, 7);
   context.fill();
-  context.textAlign = 'center';
+  context.textAlign = isLeft ? 'right' : 'left';
   context.textBaseline = 'alphabetic';
-  seamedText(context, text,
-             Math.max(MARGIN.left + half,
-                      Math.min(x, width - MARGIN.right - half)),
-             y - 8, style('--text'), style('--page'));
+  seamedText(context, text, isLeft ? x - 8 : at, Math.max(y - 8, 12),
+             style('--text'), style('--page'));
 }
 
 function drawMoment(context, x, top, bottom) {
@@ -387,7 +489,7 @@ function drawMoment(context, x, top, bottom) {
 // The map
 // ---------------------------------------------------------------------------
 
-const MAP_AXIS = 24;
+const MAP_AXIS = 24 + STRIP;
 
 function mapScale() {
   const {map, canvas} = panel;
@@ -400,24 +502,35 @@ function mapScale() {
 }
 
 function boxOf(b) {
-  const x = panel.map.toX(position[born[b]]), y = panel.map.toY(panel.at[b] + size[b]);
-  return {x, y, w: Math.max((position[died[b]] - position[born[b]]) * panel.map.sx, 1),
-          h: Math.max(size[b] * panel.map.sy, 1)};
+  const {map, low, high} = panel;
+  const x = map.toX(position[born[b]]), y = map.toY(high[b]);
+  return {x, y, w: Math.max((position[died[b]] - position[born[b]]) * map.sx, 1),
+          h: Math.max((high[b] - low[b]) * map.sy, 1)};
 }
 
-const isVisible = b => panel.at[b] >= 0 && panel.at[b] < panel.y1 &&
-    panel.at[b] + size[b] > panel.y0 && position[born[b]] < view.x1 &&
+const isVisible = b => panel.low[b] >= 0 && panel.low[b] < panel.y1 &&
+    panel.high[b] > panel.y0 && position[born[b]] < view.x1 &&
     position[died[b]] > view.x0;
+
+// The part of [left, right) that is wider beside the line of the moment.
+function besideMoment(left, right) {
+  const x = panel.map.toX(momentX(view.moment));
+  if (x < left || x > right) return [left, right];
+  return x - left > right - x ? [left, x] : [x, right];
+}
 
 function labelBox(context, b) {
   const box = boxOf(b);
-  const left = Math.max(box.x, MARGIN.left);
+  const [left, right] = besideMoment(
+      Math.max(box.x, MARGIN.left),
+      Math.min(box.x + box.w, MARGIN.left + panel.map.plot));
   const top = Math.max(box.y, 0);
-  const width = Math.min(box.x + box.w, MARGIN.left + panel.map.plot) - left - 12;
+  const width = right - left - 12;
   const height = Math.min(box.y + box.h, panel.map.high) - top;
   if (width < 48 || height < 16) return false;
   const tile = theme.tiles[bandOf[b]];
-  const whole = `${bytesText(size[b])}  ${holders[holder[b]].label}`;
+  const name = view.byRole ? roles[role[b]].label : holders[holder[b]].label;
+  const whole = `${bytesText(size[b])}  ${name}`;
   const text = fitText(context, whole, width);
   if (text.length < 7) return false;
   seamedText(context, text, left + 6, top + Math.min(height / 2, 12), tile.ink,
@@ -433,6 +546,7 @@ function labelBoxes(context) {
   context.textBaseline = 'middle';
   for (const b of bySize) {
     if (size[b] < leastBytes || labelled >= 120) break;
+    if (panel.high[b] - panel.low[b] < leastBytes) continue;
     if (position[died[b]] - position[born[b]] < leastWidth) continue;
     if (found.active && found.isIn[b] === 0) continue;
     if (isVisible(b) && labelBox(context, b)) labelled++;
@@ -444,7 +558,7 @@ function drawFolds(context) {
   context.lineWidth = 1;
   context.setLineDash([5, 4]);
   for (let i = 1; i < panel.ranges.length; i++) {
-    const height = panel.ranges[i][2];
+    const height = place(panel, panel.ranges[i][2]);
     if (height <= panel.y0 || height >= panel.y1) continue;
     const y = Math.round(panel.map.toY(height)) + 0.5;
     line(context, MARGIN.left, y, MARGIN.left + panel.map.plot, y);
@@ -452,24 +566,38 @@ function drawFolds(context) {
   context.setLineDash([]);
 }
 
-const shorten = address =>
-    address.length <= 10 ? address : `\u2026${address.slice(-8)}`;
+// What is squeezed in a folded map.
+function drawCuts(context) {
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  const [left] = besideMoment(MARGIN.left, MARGIN.left + panel.map.plot);
+  for (const {at, end, shown} of panel.cuts) {
+    const top = panel.map.toY(place(panel, end));
+    const high = shown * panel.map.sy;
+    context.fillStyle = style('--shade');
+    context.fillRect(MARGIN.left, top, panel.map.plot, high);
+    if (high < 8) continue;
+    seamedText(context, `${bytesText(end - at)} that is never freed, squeezed`,
+               left + 8, top + high / 2, style('--text'), style('--page'));
+  }
+}
 
-// The lowest address of each range, where there is room for it; elsewhere along
-// a range the address there.
-function drawAddresses(context) {
+// Bytes of addresses from the lowest one on, without those that are folded away;
+// steps that stand where the map is squeezed are left out.
+function drawSizes(context) {
+  const step = byteStep(panel.y1 - panel.y0, panel.map.high / 60);
   let free = Infinity;
   context.fillStyle = style('--muted');
+  context.strokeStyle = style('--line');
   context.textAlign = 'right';
-  context.textBaseline = 'alphabetic';
-  for (const [address, bytes, height] of panel.ranges) {
-    if (height > panel.y1 || height + bytes < panel.y0) continue;
-    const isCut = height < panel.y0;
-    const y = Math.min(panel.map.toY(Math.max(height, panel.y0)), panel.map.high) - 3;
-    if (y > free - 14 || y < 10) continue;
-    context.fillText(
-        shorten(isCut ? addressText(Math.floor(panel.y0)) : address),
-        MARGIN.left - 10, y);
+  context.textBaseline = 'middle';
+  for (let bytes = 0; place(panel, bytes) <= panel.y1; bytes += step) {
+    const height = place(panel, bytes), y = panel.map.toY(height);
+    const isCut = panel.cuts.some(({at, end}) => bytes > at && bytes < end);
+    if (height < panel.y0 || isCut || y > free - 16 || y < 6) continue;
+    context.fillText(bytes === 0 ? '0' : axisBytes(bytes), MARGIN.left - 10,
+                     Math.min(y, panel.map.high - 6));
+    line(context, MARGIN.left - 5, y, MARGIN.left, y);
     free = y;
   }
 }
@@ -493,7 +621,8 @@ function drawRequestOfMap(context) {
   if (refusal === undefined) return;
   const bytes = Math.min(refusal.bytes, panel.totalHeight);
   const holes = holesAt(view.moment);
-  const bottom = Math.min(requestAt(holes), panel.totalHeight - bytes);
+  const bottom = Math.min(place(panel, requestAt(holes)),
+                          panel.totalHeight - bytes);
   const x = panel.map.toX(momentX(view.moment));
   const {left, width} =
       drawRequest(context, x, MARGIN.left + panel.map.plot, panel.map.toY(bottom),
@@ -502,8 +631,9 @@ function drawRequestOfMap(context) {
   context.setLineDash([4, 3]);
   context.strokeStyle = style('--text');
   context.lineWidth = 1.5;
-  context.strokeRect(left + 4, panel.map.toY(holes.at + holes.largest), width - 8,
-                     Math.max(holes.largest * panel.map.sy, 1));
+  const top = panel.map.toY(place(panel, holes.at + holes.largest));
+  context.strokeRect(left + 4, top, width - 8, Math.max(
+      panel.map.toY(place(panel, holes.at)) - top, 1));
   context.setLineDash([]);
 }
 
@@ -521,6 +651,7 @@ function drawMapOver() {
   context.beginPath();
   context.rect(MARGIN.left, 0, plot, panel.map.high);
   context.clip();
+  drawCuts(context);
   labelBoxes(context);
   drawFolds(context);
   drawSelected(context);
@@ -530,6 +661,8 @@ function drawMapOver() {
     drawMoment(context, panel.map.toX(x), 0, panel.map.high);
   }
   context.restore();
-  drawAddresses(context);
-  drawTimeAxis(context, view.x0, view.x1, panel.map.high, plot, panel.map.toX);
+  drawSizes(context);
+  drawPhases(context, view.x0, view.x1, panel.map.high, panel.map.toX);
+  drawTimeAxis(context, view.x0, view.x1, panel.map.high + STRIP, plot,
+               panel.map.toX);
 }

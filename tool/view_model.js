@@ -22,6 +22,8 @@ const size = decode(data.size, Float64Array);
 const stack = decode(data.stack, Uint32Array);
 const holder = decode(data.holder, Uint32Array);
 const tag = data.tag === null ? null : decode(data.tag, Uint32Array);
+const role = data.role === null ? null : decode(data.role, Uint8Array);
+const phases = data.phases.map(([name, first, end]) => ({name, first, end}));
 const kind = decode(data.kind, Uint8Array);
 const eventBlock = decode(data.block, Uint32Array);
 const time = data.time === null ? null : decode(data.time, Float64Array);
@@ -110,6 +112,8 @@ function makePanel(pool) {
     byHeight: sortedBy(at).filter(b => at[b] >= 0),
     segmentsByHeight: sortedBy(segments.at),
     mapHeight: Math.max(pool.height, 1), totalHeight: 0, y0: 0, y1: 1,
+    cuts: [], low: at, high: at, segmentLow: segments.at,
+    segmentHigh: segments.at,
     raster: {drawn: null, image: null, pixels: null, width: 0, height: 0},
     map: {},
   };
@@ -180,6 +184,12 @@ const holders = data.holders.map((name, index) => ({
   peak: 0, most: 0, total: 0, blocks: 0, now: 0, nowBlocks: 0, band: -1,
 }));
 
+// What blocks are for; as groups of blocks they are numbered behind the
+// holders.
+const roles = role === null ? [] : data.roles.map((label, r) => ({
+  index: holders.length + r, label, text: label, now: 0, nowBlocks: 0, band: -1,
+}));
+
 function sumHolders() {
   for (let b = 0; b < blockCount; b++) {
     const h = holders[holder[b]];
@@ -222,7 +232,8 @@ findMost();
 const root = findRoot();
 
 // ---------------------------------------------------------------------------
-// Bands: the baseline below, the largest holders over it, all others above
+// Bands by holder: the baseline below, the largest holders over it, all others
+// above. Bands by role: what stands below, what comes and goes above.
 // ---------------------------------------------------------------------------
 
 const BANDS_MOST = 7, BANDS_OF_PEAK = 3;
@@ -240,7 +251,7 @@ function bandHolders() {
           rest: byPeak.filter(h => !chosen.has(h))};
 }
 
-function makeBands() {
+function makeHolderBands() {
   const made = [], {chosen, rest} = bandHolders();
   if (holders[0].blocks > 0) {
     made.push({label: 'baseline', style: 'baseline', holders: [holders[0]]});
@@ -253,41 +264,31 @@ function makeBands() {
                    rest.length === 1 ? '' : 's'}`,
                style: 'other', holders: rest});
   }
-  made.forEach((band, i) => { for (const h of band.holders) h.band = i; });
-  return made;
+  const bandOfHolder = new Uint8Array(holders.length);
+  made.forEach((band, i) => {
+    for (const h of band.holders) bandOfHolder[h.index] = i;
+  });
+  return {bands: made, of: holder.map(h => bandOfHolder[h])};
 }
 
-// Classes of size, as narrow as a legend of seven allows.
-function classWidth(logs) {
-  let width = 1;
-  const countOf = w => new Set(logs.map(log => Math.floor(log / w))).size;
-  while (countOf(width) > BANDS_MOST) width++;
-  return width;
+// The roles of C, from the lowest band on: weights, optimizer states,
+// workspaces, inputs, unknown; gradients, activations, temporaries.
+const ROLE_ORDER = [0, 1, 6, 4, 7, 2, 3, 5];
+
+function makeRoleBands() {
+  const used = new Set(role), bandOfRole = new Uint8Array(data.roles.length);
+  const order = ROLE_ORDER.filter(r => used.has(r));
+  order.forEach((r, i) => { bandOfRole[r] = i; });
+  return {bands: order.map(r => ({label: data.roles[r], style: `role${r}`})),
+          of: role.map(r => bandOfRole[r])};
 }
 
-function makeClasses() {
-  const logs = Array.from(size, bytes => Math.floor(Math.log2(Math.max(bytes, 1))));
-  const width = classWidth(logs);
-  const steps = [...new Set(logs.map(log => Math.floor(log / width)))]
-      .sort((a, b) => a - b);
-  bandOf.set(logs.map(log => steps.indexOf(Math.floor(log / width))));
-  return steps.map((step, i) => ({
-    label: `${bytesText(2 ** (step * width), 0)} to ${
-        bytesText(2 ** ((step + 1) * width), 0)}`,
-    style: 'ramp',
-    part: steps.length > 1 ? i / (steps.length - 1) : 0.4,
-  }));
-}
-
-const bandOf = new Uint8Array(blockCount);
-const bands = data.by_size ? makeClasses() : makeBands();
-if (!data.by_size) bandOf.set(holder.map(h => holders[h].band));
-
-function sumBands() {
-  const sums = bands.map(() => new Float64Array(eventCount + 2));
+function sumBands(count, of) {
+  const sums = Array.from({length: count},
+                          () => new Float64Array(eventCount + 2));
   for (let b = 0; b < blockCount; b++) {
-    sums[bandOf[b]][firstMoment(b)] += size[b];
-    sums[bandOf[b]][died[b] + 1] -= size[b];
+    sums[of[b]][firstMoment(b)] += size[b];
+    sums[of[b]][died[b] + 1] -= size[b];
   }
   for (const sum of sums) {
     for (let m = 1; m < sum.length; m++) sum[m] += sum[m - 1];
@@ -295,42 +296,94 @@ function sumBands() {
   return sums;
 }
 
-const bandLive = sumBands();
+// The bands that are shown, the band of each block, and the bytes of each band
+// at each moment.
+let bands = [], bandOf = new Uint8Array(blockCount), bandLive = [];
 
-function sumAll() {
-  const live = new Float64Array(eventCount + 1);
-  for (const sum of bandLive) {
-    for (let m = 0; m <= eventCount; m++) live[m] += sum[m];
-  }
-  return live;
+// The band in which a group of blocks has most of its bytes.
+function bandOfMost(groups, groupOf) {
+  const bytes = groups.map(() => new Float64Array(bands.length));
+  for (let b = 0; b < blockCount; b++) bytes[groupOf(b)][bandOf[b]] += size[b];
+  groups.forEach((g, i) => { g.band = bytes[i].indexOf(largest(bytes[i])); });
 }
 
-const live = sumAll();
-// Weights often dwarf all else, so that the baseline can be left out.
-const base =
-    !data.by_size && holders[0].blocks > 0 ? bandLive[0] : null;
-const liveWithout = base === null ? live : live.map((bytes, m) => bytes - base[m]);
+function colourBy(isByRole) {
+  const made = isByRole ? makeRoleBands() : makeHolderBands();
+  bands = made.bands;
+  bandOf = Uint8Array.from(made.of);
+  bandLive = sumBands(bands.length, bandOf);
+  bandOfMost(holders, b => holder[b]);
+  if (role !== null) bandOfMost(roles, b => role[b]);
+}
+
+colourBy(role !== null);
+
+const live = sumUp(blockCount, b => size[b], firstMoment, b => died[b]);
 // Requests are drawn as boxes, to scale; what would reach four times as high as
 // all else is cut.
 const withRequests = (most, mostWanted) =>
     Math.max(most, Math.min(mostWanted, 4 * most));
-const mostWanted = values =>
-    refusals.reduce((most, r) => Math.max(most, values[r.moment] + r.bytes), 0);
-const mostOfAll =
-    withRequests(Math.max(1, largest(live),
-                          ...panels.map(p => p.mostHeld)),
-                 mostWanted(live));
-const mostWithout =
-    withRequests(Math.max(1, largest(liveWithout)), mostWanted(liveWithout));
+const mostWanted =
+    refusals.reduce((most, r) => Math.max(most, live[r.moment] + r.bytes), 0);
+const mostOfAll = withRequests(
+    Math.max(1, largest(live), ...panels.map(p => p.mostHeld)), mostWanted);
+
+// ---------------------------------------------------------------------------
+// Folds: weights often dwarf all else, so that what is alive all the time can be
+// squeezed, in the timeline and in the map
+// ---------------------------------------------------------------------------
+
+const alwaysLive = live.reduce((a, b) => Math.min(a, b));
+const canFold = data.events > 0 && alwaysLive > mostOfAll / 50;
+const BASELINE_MOST = 0.6;  // of the peak; above it the page opens folded
+
+function baselineShare() {
+  let bytes = 0;
+  for (let b = 0; b < data.baseline; b++) bytes += size[b];
+  return bytes / Math.max(live[peak], 1);
+}
+
+// A block takes whole units of its allocator.
+const occupied = b => Math.ceil(size[b] / data.unit) * data.unit;
+
+// Where blocks of the baseline stand that are never freed: each such range
+// that is large enough is squeezed to a fiftieth of the map.
+function findCuts(p) {
+  const cuts = [], shown = p.mapHeight / 50;
+  for (const b of p.byHeight) {
+    if (b >= data.baseline || died[b] !== eventCount) continue;
+    const at = p.at[b], end = at + occupied(b), last = cuts[cuts.length - 1];
+    if (last !== undefined && at <= last.end) last.end = Math.max(last.end, end);
+    else cuts.push({at, end, shown});
+  }
+  return cuts.filter(({at, end}) => end - at > 2 * shown);
+}
+
+// Where |height| is drawn in the map of the panel.
+function place(p, height) {
+  let placed = height;
+  for (const {at, end, shown} of p.cuts) {
+    if (height <= at) break;
+    placed -= (Math.min(height, end) - at) * (1 - shown / (end - at));
+  }
+  return placed;
+}
+
+function placeAll(p) {
+  const {at, segments} = p;
+  p.cuts = view.fold ? findCuts(p) : [];
+  p.low = at.map(h => (h < 0 ? -1 : place(p, h)));
+  p.high = at.map((h, b) => (h < 0 ? -1 : place(p, h + size[b])));
+  p.segmentLow = segments.at.map(h => place(p, h));
+  p.segmentHigh = segments.at.map((h, s) => place(p, h + segments.size[s]));
+  withRefusals(p);
+}
 
 // ---------------------------------------------------------------------------
 // The state at a moment
 // ---------------------------------------------------------------------------
 
 const bySize = Uint32Array.from(size.keys()).sort((a, b) => size[b] - size[a]);
-
-// A block takes whole units of its allocator.
-const occupied = b => Math.ceil(size[b] / data.unit) * data.unit;
 
 // Calls |use| with what is free between the blocks alive within a range. Ranges
 // come by ascending height; |walk| says which block is next and where the blocks
@@ -390,23 +443,32 @@ function holesAt(m) {
 // is missing.
 const requestAt = holes => (holes.count > 0 ? holes.at : panel.mapHeight);
 
+// Of the panel that is used.
 function withRefusals() {
-  const at = requestAt(holesAt(opening));
-  panel.totalHeight = panel.y1 = withRequests(panel.mapHeight, refusals.reduce(
-      (most, r) => Math.max(most, r.bytes + (r.moment === opening ? at : 0)), 0));
+  const at = place(panel, requestAt(holesAt(opening)));
+  panel.totalHeight = withRequests(
+      place(panel, panel.mapHeight), refusals.reduce((most, r) => Math.max(
+          most, r.bytes + (r.moment === opening ? at : 0)), 0));
+  panel.y0 = 0;
+  panel.y1 = panel.totalHeight;
 }
 
-eachPanel(withRefusals);
+function addNow(group, b) {
+  group.now += size[b];
+  group.nowBlocks++;
+}
 
 function sumMoment(m) {
-  for (const h of holders) h.now = h.nowBlocks = 0;
+  for (const group of [...holders, ...roles]) group.now = group.nowBlocks = 0;
   for (let b = 0; b < blockCount; b++) {
     if (!isAlive(b, m)) continue;
-    const h = holders[holder[b]];
-    h.now += size[b];
-    h.nowBlocks++;
+    addNow(holders[holder[b]], b);
+    if (role !== null) addNow(roles[role[b]], b);
   }
 }
+
+// The pass that the moment falls into; undefined: none that is known.
+const phaseAt = m => phases.find(p => p.first < m && m <= p.end);
 
 // ---------------------------------------------------------------------------
 // What is searched for or highlighted
@@ -438,24 +500,30 @@ function findText(text) {
   const stacks = findStacks(low);
   const tags = data.tags.map(t => t !== '' && t.toLowerCase().includes(low));
   const names = FIXED.map(name => name.includes(low));
+  const uses = data.roles.map(name => name.includes(low));
   mark(b => stacks[stack[b]] || (tag !== null && tags[tag[b]]) ||
-      names[holder[b]]);
+      names[holder[b]] || (role !== null && uses[role[b]]));
 }
 
-function findHolders(chosen) {
+// By the numbers of holders and roles.
+function findGroups(chosen) {
   found.frames = chosen.length;
-  mark(b => chosen.includes(holder[b]));
+  mark(b => chosen.includes(holder[b]) ||
+      (role !== null && chosen.includes(holders.length + role[b])));
 }
 
 // ---------------------------------------------------------------------------
 // Words
 // ---------------------------------------------------------------------------
 
+// Events are numbered as in the whole trace.
+const eventText = event => countText(data.first + event);
+
 function lifeText(b) {
   const from = b < data.baseline ? 'alive before the first event'
-                                 : `event ${countText(born[b])}`;
+                                 : `event ${eventText(born[b])}`;
   const to = died[b] === eventCount ? 'never freed'
-                                    : `freed at event ${countText(died[b])}`;
+                                    : `freed at event ${eventText(died[b])}`;
   return `${from}, ${to}`;
 }
 
@@ -485,7 +553,7 @@ function momentText(m) {
   if (data.events === 0) return 'No events';
   if (m === 0) return 'Before the first event';
   const when = time === null ? '' : `, ${timeText(time[m - 1])}`;
-  return `After event ${countText(m - 1)}${when}`;
+  return `After event ${eventText(m - 1)}${when}`;
 }
 
 // ---------------------------------------------------------------------------
@@ -494,11 +562,11 @@ function momentText(m) {
 
 const MARGIN = {left: 88, right: 12};
 const view = {byTime: false, x0: 0, x1: 1,
-              moment: opening, selected: null, chosen: [], hideBase: false};
+              moment: opening, selected: null, chosen: [],
+              byRole: role !== null,
+              fold: canFold && baselineShare() > BASELINE_MOST};
 
-// What the timeline shows at each moment, and the most of it.
-const shownLive = () => (view.hideBase ? liveWithout : live);
-const mostShown = () => (view.hideBase ? mostWithout : mostOfAll);
+eachPanel(placeAll);
 
 // Along the axis, where each event is; the last is the end.
 const byEvent = Float64Array.from({length: eventCount + 1}, (_, i) => i);

@@ -21,21 +21,16 @@ const LOOKS = {
   other: {colour: [150, 158, 166], pattern: 'solid'},
   baseline: {colour: [196, 203, 209], dark: [84, 94, 104],
              pattern: 'rising', contrast: 0.1},
+  role0: {colour: [0, 104, 166], pattern: 'solid'},
+  role1: {colour: [104, 190, 236], pattern: 'solid'},
+  role2: {colour: [204, 88, 8], pattern: 'falling', contrast: 0.12},
+  role3: {colour: [0, 138, 102], pattern: 'solid'},
+  role4: {colour: [190, 100, 156], pattern: 'grid'},
+  role5: {colour: [236, 168, 30], pattern: 'lines'},
+  role6: {colour: [150, 158, 166], pattern: 'dots'},
+  role7: {colour: [196, 203, 209], dark: [84, 94, 104],
+          pattern: 'rising', contrast: 0.1},
 };
-
-// From dark to bright (viridis, legible with all colour blindnesses), for what
-// has an order.
-const RAMP = [
-  [68, 1, 84], [70, 50, 126], [54, 92, 141], [39, 127, 142], [31, 161, 135],
-  [74, 193, 109], [160, 218, 57], [253, 231, 37],
-];
-
-function rampLook(part) {
-  const least = theme.dark ? 0.16 : 0.06;
-  const at = (least + (0.9 - least) * part) * (RAMP.length - 1);
-  const low = Math.min(Math.floor(at), RAMP.length - 2);
-  return {colour: mix(RAMP[low], RAMP[low + 1], at - low), pattern: 'solid'};
-}
 
 const PATTERN_SIZE = 8;
 const PATTERNS = {
@@ -97,9 +92,7 @@ function makeTheme() {
   theme.page = theme.dark ? [20, 23, 26] : [255, 255, 255];
   theme.held = theme.dark ? [38, 44, 50] : [232, 235, 238];
   theme.tiles = bands.map(band => {
-    const tile = makeTile(
-        band.style === 'ramp' ? rampLook(band.part) : LOOKS[band.style],
-        deviceScale());
+    const tile = makeTile(LOOKS[band.style], deviceScale());
     tile.canvas = tileCanvas(tile, tile.normal);
     tile.faintCanvas = tileCanvas(tile, tile.faint);
     return tile;
@@ -121,7 +114,7 @@ function rasterScale(width, height) {
   const sx = width / (view.x1 - view.x0), sy = height / (panel.y1 - panel.y0);
   return {sx, sy, ox: Math.round(view.x0 * sx), oy: Math.round(panel.y0 * sy),
           width, height, version: looks.version, position,
-          at: panel.at, out: panel.raster.pixels};
+          low: panel.low, high: panel.high, out: panel.raster.pixels};
 }
 
 // A call of fill costs as much as writing so many pixels.
@@ -167,9 +160,8 @@ function paintSegments(s, clip) {
   for (let i = 0; i < segments.at.length; i++) {
     const x0 = Math.round(position[segments.born[i]] * s.sx) - s.ox;
     const x1 = Math.round(position[segments.died[i]] * s.sx) - s.ox;
-    const low = s.height - (Math.round(segments.at[i] * s.sy) - s.oy);
-    const high = s.height -
-        (Math.round((segments.at[i] + segments.size[i]) * s.sy) - s.oy);
+    const low = s.height - (Math.round(panel.segmentLow[i] * s.sy) - s.oy);
+    const high = s.height - (Math.round(panel.segmentHigh[i] * s.sy) - s.oy);
     const left = Math.max(x0, clip.x0), right = Math.min(x1, clip.x1);
     if (right <= left) continue;
     // A line between segments that touch, where there is room.
@@ -196,14 +188,14 @@ const mayBeIn = (run, s, clip) => columnOf(run.from, s) < clip.x1 &&
 
 // Low and high ends of a block in pixels, at least one apart.
 function paintBlock(b, s, clip) {
-  const x0 = columnOf(born[b], s), at = s.at[b];
-  if (x0 >= clip.x1 || at < 0) return;
+  const x0 = columnOf(born[b], s), low = s.low[b];
+  if (x0 >= clip.x1 || low < 0) return;
   const x1 = Math.max(columnOf(died[b], s), x0 + 1);
   if (x1 <= clip.x0) return;
-  const y1 = s.height - (Math.round(at * s.sy) - s.oy);
+  const y1 = s.height - (Math.round(low * s.sy) - s.oy);
   if (y1 <= clip.y0) return;
   const y0 = Math.min(
-      s.height - (Math.round((at + size[b]) * s.sy) - s.oy), y1 - 1);
+      s.height - (Math.round(s.high[b] * s.sy) - s.oy), y1 - 1);
   if (y0 < clip.y1) fillBox(x0, y0, x1, y1, b, s, clip);
 }
 

@@ -35,8 +35,14 @@ function makeMap(p, index) {
 // The answer: the peak and its holders
 // ---------------------------------------------------------------------------
 
+function eventsText() {
+  if (data.events === data.whole) return plural(data.events, 'event');
+  return `events ${eventText(0)} to ${eventText(data.events - 1)} of ${
+      countText(data.whole)}`;
+}
+
 function writeDescription() {
-  const words = [plural(data.events, 'event'), plural(blockCount, 'block')];
+  const words = [eventsText(), plural(blockCount, 'block')];
   if (time !== null) words.push(timeText(time[eventCount]));
   if (data.refused.length > 0) {
     words.push(`${plural(data.refused.length, 'request')} out of memory`);
@@ -58,25 +64,37 @@ function swatch(band) {
 
 const lower = text => text.replace(/^./, c => c.toLowerCase());
 
-// "Held by A 5 MiB, 50 %, B ...": the holders of most at a moment.
+const byNow = groups =>
+    groups.filter(g => g.now > 0).sort((a, b) => b.now - a.now);
+
+// "Held by A 5 MiB, 50 %, B ...": the holders of most at a moment; if roles are
+// known, what it was.
 function writeFirstHolders(answer, m) {
   sumMoment(m);
-  const first = holders.filter(h => h.now > 0)
-      .sort((a, b) => b.now - a.now).slice(0, 3);
-  first.forEach((h, i) => {
+  const first = role === null ? byNow(holders).slice(0, 3)
+                              : byNow(roles).slice(0, 4);
+  const lead = role === null ? ' Held by ' : ' Alive were ';
+  first.forEach((g, i) => {
     const part = element('span', undefined, 'part');
-    part.append(element('b', h.label),
-                ` ${bytesText(h.now)}, ${percentText(h.now, live[m])}`);
-    answer.append(i === 0 ? ' Held by ' : ', ', part);
+    part.append(element('b', g.label),
+                ` ${bytesText(g.now)}, ${percentText(g.now, live[m])}`);
+    answer.append(i === 0 ? lead : ', ', part);
   });
   if (first.length > 0) answer.append('.');
+}
+
+// " in backward": the pass at the moment, if it is known.
+function phaseText(m) {
+  const phase = phaseAt(m);
+  if (phase === undefined) return '';
+  return ` in ${phase.name === 'optimizer' ? 'the ' : ''}${phase.name},`;
 }
 
 function writePeak(answer) {
   answer.replaceChildren(
       element('strong', `Peak ${bytesText(live[peak])}`),
       data.events === 0 ? ', before anything was recorded.'
-                        : ` ${lower(momentText(peak))}.`);
+                        : `${phaseText(peak)} ${lower(momentText(peak))}.`);
   writeFirstHolders(answer, peak);
 }
 
@@ -99,7 +117,7 @@ function writeRefusal(answer, refusal) {
   const m = refusal.moment;
   answer.replaceChildren(
       element('strong', 'Out of memory'),
-      ` ${lower(momentText(m)).replace('after', 'at')}: `,
+      `${phaseText(m)} ${lower(momentText(m)).replace('after', 'at')}: `,
       element('b', bytesText(refusal.bytes)),
       ` more were asked for${byWhom(refusal)} while ${
           bytesText(live[m])} were alive.${heldText(m)}`);
@@ -131,8 +149,8 @@ function whatHappened(m) {
         byWhom(refusal)}: the red boxes are as high.`;
   }
   if (b >= blockCount) return `This event: ${word}.`;
-  return `This event: ${bytesText(size[b])} ${word}, ` +
-      `${holders[holder[b]].label}.`;
+  return `This event${phaseText(m).replace(',', '')}: ${
+      bytesText(size[b])} ${word}, ${holders[holder[b]].label}.`;
 }
 
 function addFact(list, name, value) {
@@ -164,7 +182,7 @@ function writeFacts(m) {
   byId('moment-facts').replaceChildren(...list.children);
 }
 
-// Chooses the holder, and shows whether it is chosen.
+// Chooses the group of blocks, and shows whether it is chosen.
 function holderButton(h, look) {
   const button = element('button', undefined, look);
   button.type = 'button';
@@ -188,8 +206,10 @@ function barOf(h, most) {
 
 const SIDE_ROWS = 8;
 
-function writeMomentHolders(m) {
-  const now = holders.filter(h => h.now > 0).sort((a, b) => b.now - a.now);
+function writeMomentHolders() {
+  const now = byNow(view.byRole ? roles : holders);
+  byId('moment-holders-title').textContent =
+      view.byRole ? 'What it is for' : 'Held by';
   const rows = now.slice(0, SIDE_ROWS).map(h => barOf(h, now[0].now));
   const rest = now.slice(SIDE_ROWS);
   if (rest.length > 0) {
@@ -218,7 +238,7 @@ function writeMoment() {
   byId('moment-what').textContent = whatHappened(m);
   byId('refusal').hidden = data.refused.length === 0;
   writeFacts(m);
-  writeMomentHolders(m);
+  writeMomentHolders();
   writeSlider(m);
   if (found.active) writeFound();
 }
@@ -236,6 +256,7 @@ function writeDetails() {
   eachPanel(({name, at, isReplayed}) => addFact(
       list, isReplayed ? `in ${name}` : 'address', addressText(at[b])));
   if (tag !== null && tag[b] !== 0) addFact(list, 'tag', data.tags[tag[b]]);
+  if (role !== null) addFact(list, 'role', roles[role[b]].label);
   addFact(list, 'held by', holders[holder[b]].label);
   const frames = element('ol');
   for (const text of frameTexts(stack[b])) {
@@ -260,18 +281,16 @@ function clearDetails() {
 
 function writeNotes() {
   const isHeld = panels.some(p => p.held !== null);
-  const what = view.hideBase
-      ? `over a baseline of ${bytesText(base[peak])}`
-      : !isHeld ? 'most in each column'
+  const what = !isHeld ? 'most in each column'
       : panels.length > 1 ? 'the lines are what each pool held of the device'
-                      : 'the line is what was held of the device';
+                          : 'the line is what was held of the device';
   byId('timeline-note').textContent = `${what}; drag to select time`;
   const whole = endOfTime(), part = view.x1 - view.x0;
   const isAll = part >= whole * 0.9999;
   const span = view.byTime
       ? `${timeText(view.x0)} to ${timeText(view.x1)}`
-      : `events ${countText(Math.round(view.x0))} to ${
-            countText(Math.round(view.x1))}`;
+      : `events ${eventText(Math.round(view.x0))} to ${
+            eventText(Math.round(view.x1))}`;
   const shown = isAll ? 'all of it' : `${span}, ${percentText(part, whole)}`;
   for (const {note, held, mostHeld, isReplayed} of panels) {
     note.textContent = isReplayed
@@ -287,6 +306,8 @@ function legendItem(look, text) {
 }
 
 function writeLegend() {
+  byId('timeline-title').textContent =
+      `Live bytes by ${view.byRole ? 'role' : 'holder'}`;
   const items = bands.map((band, i) => legendItem(swatch(i), band.label));
   if (panels.some(p => p.held !== null && !p.isReplayed)) {
     items.push(legendItem(element('i', undefined, 'swatch hole'),
@@ -404,14 +425,16 @@ function hideTip() {
 }
 
 function tipOfBlock(b) {
-  return [exactText(size[b]), holders[holder[b]].label, lifeText(b),
+  const what = role === null ? [] : [`of ${roles[role[b]].label}`];
+  return [exactText(size[b]), ...what, holders[holder[b]].label, lifeText(b),
           `lasted ${durationText(b)}`, `at ${addressText(panel.at[b])}`];
 }
 
 function tipOfTimeline(m, bytes) {
   const lines = [`${bytesText(live[m])} alive`, momentText(m)];
+  if (phaseAt(m) !== undefined) lines.push(phaseAt(m).name);
   let top = 0;
-  for (let i = view.hideBase ? 1 : 0; i < bands.length; i++) {
+  for (let i = 0; i < bands.length; i++) {
     top += bandLive[i][m];
     if (bytes > top || bytes < 0) continue;
     lines.push(`${bands[i].label}: ${bytesText(bandLive[i][m])}`);

@@ -23,17 +23,19 @@ static why_refused judge(uint64_t size, uint64_t device_free,
                                                 : REFUSED_FRAGMENTED;
 }
 
-static why_oom look_into(const tarn_trace *trace, owners *o, uint32_t event) {
+static why_oom look_into(const why_answer *a, uint32_t event) {
+  const tarn_trace *trace = a->trace;
   const tarn_trace_event *refused = &trace->events[event];
   block_set live = moment_live(trace, event);
   why_oom oom = {.event = event,
                  .size = refused->size,
                  .device_free = refused->address,
-                 .asker = owners_of(o, refused->stack),
+                 .asker = owners_of(a->owners, refused->stack),
                  .live_bytes = live.bytes,
                  .live_blocks = live.count,
                  .space = holes_find(trace, &live, event, refused->stream),
-                 .holders = holders_by_frame(o, trace, &live)};
+                 .role_sums = roles_sum(&a->roles, trace, &live),
+                 .holders = holders_by_frame(a->owners, trace, &live)};
   oom.reason = judge(oom.size, oom.device_free, &oom.space);
   block_set_deinit(&live);
   return oom;
@@ -48,8 +50,7 @@ static void look_into_ooms(why_answer *a) {
   size_t count = a->oom_total < WHY_OOM_MOST ? a->oom_total : WHY_OOM_MOST;
   a->oom = tool_array(count + 1, sizeof *a->oom);
   for (size_t i = a->oom_total - count; i < a->oom_total; i++) {
-    a->oom[a->oom_count++] =
-        look_into(a->trace, a->owners, events[i % WHY_OOM_MOST]);
+    a->oom[a->oom_count++] = look_into(a, events[i % WHY_OOM_MOST]);
   }
 }
 
@@ -164,6 +165,9 @@ why_answer why_ask(const tarn_trace *trace, owners *o, moment at,
   block_set churn = moment_churn(trace, at);
   a.live = moment_live(trace, at);
   a.baseline = block_set_baseline(trace, &a.live);
+  a.roles = roles_find(trace);
+  a.role_sums = roles_sum(&a.roles, trace, &a.live);
+  a.savings = savings_find(trace, &a.roles);
   a.holders = holders_by_frame(o, trace, &a.live);
   a.baseline_holders = holders_of_baseline(o, trace, &a.baseline);
   a.churn = holders_by_frame(o, trace, &churn);
@@ -193,6 +197,7 @@ void why_deinit(why_answer *a) {
     holder_list_deinit(&a->oom[i].holders);
   free(a->oom);
   free(a->root);
+  roles_deinit(&a->roles);
   block_set_deinit(&a->live);
   block_set_deinit(&a->baseline);
   holder_list_deinit(&a->holders);

@@ -7,6 +7,8 @@
 #include "holes.h"
 #include "kit/options.h"
 #include "moment.h"
+#include "roles.h"
+#include "savings.h"
 #include "what_if.h"
 
 // Why memory that was free did not serve a request.
@@ -29,6 +31,7 @@ typedef struct why_oom {
   size_t live_blocks;
   holes space;
   why_refused reason;
+  role_sums role_sums;
   holder_list holders;
 } why_oom;
 
@@ -56,6 +59,9 @@ typedef struct why_answer {
   bool at_peak;
   block_set live;
   block_set baseline;   // of those
+  roles roles;          // of all blocks of the trace
+  role_sums role_sums;  // of live
+  savings savings;      // at the peak of the trace
   holder_list holders;  // of live
   holder_list baseline_holders;
   holder_list churn;

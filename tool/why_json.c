@@ -3,6 +3,7 @@
 
 #include "kit/json.h"
 #include "kit/tool.h"
+#include "roles_json.h"
 #include "why.h"
 
 static void put_moment(json *out, const char *key, moment when) {
@@ -55,6 +56,20 @@ static void put_sums(json *out, const char *key, const char *name_key,
   json_end_array(out);
 }
 
+static void put_savings(json *out, const savings *found) {
+  json_key_array(out, "would_help");
+  for (size_t i = 0; i < found->count; i++) {
+    const saving *s = &found->items[i];
+    json_begin_object(out);
+    json_key_text(out, "what", s->way);
+    json_key_text(out, "of", s->why);
+    json_key_uint(out, "held_bytes", s->held);
+    json_key_uint(out, "saved_bytes", s->saved);
+    json_end_object(out);
+  }
+  json_end_array(out);
+}
+
 static void put_what_if(json *out, const what_if *w) {
   json_key_array(out, "what_if");
   for (size_t i = 0; i < w->count; i++) {
@@ -88,7 +103,8 @@ static void put_asker(json *out, const tarn_trace *trace, const why_oom *oom) {
   free(name);
 }
 
-static void put_oom(json *out, const tarn_trace *trace, const why_oom *oom) {
+static void put_oom(json *out, const why_answer *a, const why_oom *oom) {
+  const tarn_trace *trace = a->trace;
   json_begin_object(out);
   json_key_uint(out, "event", oom->event);
   json_key_uint(out, "time_us", trace->events[oom->event].time_us);
@@ -101,6 +117,7 @@ static void put_oom(json *out, const tarn_trace *trace, const why_oom *oom) {
   put_space(out, &oom->space);
   json_key_double(out, "fragmentation", oom->space.fragmentation);
   put_holders(out, "holders", trace, &oom->holders);
+  roles_json_put(out, &a->roles, &oom->role_sums, oom->event);
   json_end_object(out);
 }
 
@@ -108,7 +125,7 @@ static void put_ooms(json *out, const why_answer *a) {
   json_key_uint(out, "oom_count", a->oom_total);
   json_key_array(out, "oom");
   for (size_t i = 0; i < a->oom_count; i++)
-    put_oom(out, a->trace, &a->oom[i]);
+    put_oom(out, a, &a->oom[i]);
   json_end_array(out);
 }
 
@@ -177,6 +194,8 @@ void why_write_json(const why_answer *a) {
   put_churn(&out, a);
   put_ooms(&out, a);
   put_diff(&out, a);
+  roles_json_put(&out, &a->roles, &a->role_sums, a->at);
+  put_savings(&out, &a->savings);
   json_end_object(&out);
   json_finish(&out);
 }

@@ -1,8 +1,8 @@
 // The answer for people: first what they asked for, then what explains it.
 //
-//   out of memory?  peak, and its largest holder   (sentences)
-//   holders ─► difference ─► older than the trace ─► what if ─► modules ─►
-//   sizes ─► tags ─► came and went ─► holes    (tables)
+//   out of memory?  peak, its pass and roles, what would help   (sentences)
+//   roles ─► holders ─► difference ─► older than the trace ─► what if ─►
+//   modules ─► sizes ─► tags ─► came and went ─► holes    (tables)
 //
 // Sentences and cells may hold names out of a file: all pass say() or a table.
 #include <math.h>
@@ -16,9 +16,13 @@
 #include "kit/text.h"
 #include "why.h"
 
+// Roles with less of what was alive are in the table only.
+static const double HEADLINE_PERCENT = 1;
+
 typedef struct reporter {
   const why_answer *answer;
   options_output output;
+  bool colours;
 } reporter;
 
 // ---------------------------------------------------------------------------
@@ -49,9 +53,21 @@ __attribute__((format(printf, 2, 3))) static void say(const reporter *r,
   free(text);
 }
 
+typedef enum tone { PLAIN, BOLD, ALARM, ADVICE } tone;
+
+// From here on, on a terminal with colours.
+static void set(const reporter *r, tone t) {
+  static const char *const codes[] = {"0", "1", "1;31", "1;32"};
+  if (r->colours) fprintf(tool_out(), "\x1b[%sm", codes[t]);
+}
+
 static void title(const reporter *r, const char *text) {
-  fprintf(tool_out(), r->output == OUTPUT_MARKDOWN ? "\n### %s\n\n" : "\n%s\n",
-          text);
+  bool markdown = r->output == OUTPUT_MARKDOWN;
+  fputs(markdown ? "\n### " : "\n", tool_out());
+  set(r, BOLD);
+  fputs(text, tool_out());
+  set(r, PLAIN);
+  fputs(markdown ? "\n\n" : "\n", tool_out());
 }
 
 static sheet *begin_table(const reporter *r, const char *heading) {
@@ -83,22 +99,57 @@ static const holder *first_of(const holder_list *list, bool own_only) {
   return NULL;
 }
 
-// "; most is held by ...". Memory that is older than the trace or has no stack
-// is reported first if it is more, since no line can be named for it.
-static void say_most(const reporter *r, const holder_list *list) {
+// "most is held by ...", behind |lead|. Memory that is older than the trace or
+// has no stack is reported first if it is more, since no line can be named for
+// it.
+static void say_most(const reporter *r, const char *lead,
+                     const holder_list *list) {
   char bytes[FORMAT_SIZE];
   const holder *top = list->count > 0 ? &list->items[0] : NULL;
   const holder *named = first_of(list, false);
   if (top != NULL && top != named) {
     bool old = top->kind == HOLDER_BASELINE;
-    say(r, "; %s of it (%.1f%%) %s", format_bytes(bytes, top->bytes),
+    say(r, "%s%s of it (%.1f%%) %s", lead, format_bytes(bytes, top->bytes),
         percent(top->bytes, list->bytes),
         old ? "was there before the trace began"
             : "was recorded without stacks");
   }
   if (named == NULL) return;
-  say(r, "%s", top == named ? "; most is held by " : ", most of the rest is ");
+  say(r, "%s%s", top == named ? lead : "",
+      top == named ? "most is held by " : ", most of the rest is ");
   say_holder(r, named, list->bytes);
+}
+
+// " in backward,": the pass at the moment, if it is known.
+static void say_phase(const reporter *r, moment at) {
+  phase what = phases_at(&r->answer->roles.phases, at);
+  const char *article = what == PHASE_OPTIMIZER ? "the " : "";
+  if (what != PHASE_OTHER) say(r, " in %s%s,", article, phase_name(what));
+}
+
+// "optimizer states 3.15 GiB (49.4%), ...": the roles of most bytes.
+static void say_roles(const reporter *r, const role_sums *sums,
+                      uint64_t whole) {
+  char bytes[FORMAT_SIZE];
+  for (size_t i = 0; i < sums->count; i++) {
+    const role_sum *row = &sums->items[i];
+    double share = percent(row->bytes, whole);
+    if (i > 0 && share < HEADLINE_PERCENT) break;
+    say(r, "%s%s %s (%.1f%%)", i > 0 ? ", " : "", role_plural(row->what),
+        format_bytes(bytes, row->bytes), share);
+  }
+}
+
+// What was alive at a moment: by role, and then by frame.
+static void say_alive(const reporter *r, const role_sums *sums,
+                      const holder_list *list) {
+  bool tells = role_sums_tell(sums);
+  if (tells) {
+    say(r, ": ");
+    say_roles(r, sums, list->bytes);
+    say(r, ".\n");
+  }
+  say_most(r, tells ? "By frame: " : "; ", list);
 }
 
 static void say_own(const reporter *r, const holder_list *list) {
@@ -131,11 +182,15 @@ static void say_asker(const reporter *r, const why_oom *oom) {
 static void say_oom(const reporter *r, const why_oom *oom) {
   char when[WHY_TEXT_SIZE], size[FORMAT_SIZE], live[FORMAT_SIZE];
   char reason[2 * WHY_TEXT_SIZE];
-  say(r, "Out of memory %s: %s more w%s asked for while %s w%s alive",
+  set(r, ALARM);
+  say(r, "Out of memory");
+  set(r, PLAIN);
+  say_phase(r, oom->event);
+  say(r, " %s: %s more w%s asked for while %s w%s alive",
       why_when(r->answer->trace, oom->event, when),
       format_bytes_exact(size, oom->size), oom->size == 1 ? "as" : "ere",
       format_bytes(live, oom->live_bytes), oom->live_bytes == 1 ? "as" : "ere");
-  say_most(r, &oom->holders);
+  say_alive(r, &oom->role_sums, &oom->holders);
   say(r, ".\n");
   say_asker(r, oom);
   say(r, "%s\n", why_refused_text(oom, reason, sizeof reason));
@@ -154,6 +209,43 @@ static void say_ooms(const reporter *r) {
   fputc('\n', tool_out());
 }
 
+// What the trace lacks for telling all roles.
+static void say_untold(const reporter *r) {
+  const bool *has = r->answer->roles.phases.has;
+  if (r->answer->live.count == 0) return;
+  if (!phases_are_known(&r->answer->roles.phases)) {
+    say(r,
+        "What it was for cannot be told: no stack names a pass of "
+        "PyTorch.\n");
+  } else if (!has[PHASE_BACKWARD] && !has[PHASE_OPTIMIZER]) {
+    say(r,
+        "The trace has neither a backward pass nor an optimizer: it cannot "
+        "tell weights from buffers, inputs or what an optimizer keeps.\n");
+  } else if (!has[PHASE_BACKWARD]) {
+    say(r,
+        "The trace has no backward pass: it cannot tell weights, gradients "
+        "and what the optimizer keeps apart.\n");
+  } else if (!has[PHASE_OPTIMIZER]) {
+    say(r,
+        "The trace has no optimizer's step: what an optimizer keeps is told "
+        "by sizes alone.\n");
+  }
+}
+
+static void say_savings(const reporter *r) {
+  const savings *found = &r->answer->savings;
+  char saved[FORMAT_SIZE], held[FORMAT_SIZE];
+  if (!r->answer->at_peak) return;
+  for (size_t i = 0; i < found->count; i++) {
+    const saving *s = &found->items[i];
+    set(r, ADVICE);
+    say(r, "Would help:");
+    set(r, PLAIN);
+    say(r, " %s: up to %s less (%s: %s).\n", s->way,
+        format_bytes(saved, s->saved), s->why, format_bytes(held, s->held));
+  }
+}
+
 static void say_peak(const reporter *r) {
   const why_answer *a = r->answer;
   char bytes[FORMAT_SIZE], when[WHY_TEXT_SIZE];
@@ -161,22 +253,30 @@ static void say_peak(const reporter *r) {
     say(r, "Nothing was ever alive in this trace: its peak is 0 bytes.\n");
     return;
   }
-  say(r, "Peak %s %s", format_bytes_exact(bytes, a->trace->live_peak_bytes),
-      why_when(a->trace, a->trace->live_peak_event, when));
-  if (a->at_peak) say_most(r, &a->holders);
+  set(r, BOLD);
+  say(r, "Peak %s", format_bytes_exact(bytes, a->trace->live_peak_bytes));
+  set(r, PLAIN);
+  if (a->at_peak) say_phase(r, a->at);
+  say(r, " %s", why_when(a->trace, a->trace->live_peak_event, when));
+  if (a->at_peak) say_alive(r, &a->role_sums, &a->holders);
   say(r, ".\n");
-  if (a->at_peak) say_own(r, &a->holders);
+  if (!a->at_peak) return;
+  say_own(r, &a->holders);
+  say_untold(r);
+  say_savings(r);
 }
 
 static void say_moment(const reporter *r) {
   const why_answer *a = r->answer;
   char bytes[FORMAT_SIZE], when[WHY_TEXT_SIZE];
   if (a->at_peak) return;
-  say(r, "%s alive %s", format_bytes_exact(bytes, a->live.bytes),
-      why_when(a->trace, a->at, when));
-  say_most(r, &a->holders);
+  say(r, "%s alive", format_bytes_exact(bytes, a->live.bytes));
+  say_phase(r, a->at);
+  say(r, " %s", why_when(a->trace, a->at, when));
+  say_alive(r, &a->role_sums, &a->holders);
   say(r, ".\n");
   say_own(r, &a->holders);
+  say_untold(r);
 }
 
 static void say_diff(const reporter *r) {
@@ -251,6 +351,32 @@ static void add_share(sheet *s, uint64_t bytes, uint64_t whole,
   sheet_uint(s, "bytes", NULL, bytes, SHEET_BYTES);
   sheet_percent(s, "share", NULL, (double)bytes, (double)whole);
   sheet_uint(s, "blocks", NULL, blocks, SHEET_COUNT);
+}
+
+static void add_rule(sheet *s, const char *what, const char *rule) {
+  sheet_text(s, "role", NULL, what);
+  sheet_text(s, "rule", NULL, rule);
+  sheet_row_end(s);
+}
+
+// A row for each role; its other rules stand below it.
+static void write_roles(const reporter *r) {
+  const role_sums *sums = &r->answer->role_sums;
+  if (!role_sums_tell(sums)) return;
+  sheet *s = begin_table(
+      r, r->answer->at_peak ? "What it is for at the peak" : "What it is for");
+  for (size_t i = 0; i < sums->count; i++) {
+    const role_sum *row = &sums->items[i];
+    add_share(s, row->bytes, r->answer->live.bytes, row->blocks);
+    add_rule(s, role_name(row->what), row->rules[0]);
+    for (size_t k = 1; k < row->rule_count; k++) {
+      sheet_figure(s, "bytes", NULL, "");
+      sheet_figure(s, "share", NULL, "");
+      sheet_figure(s, "blocks", NULL, "");
+      add_rule(s, "", row->rules[k]);
+    }
+  }
+  sheet_end(s);
 }
 
 static bool any_frame(const holder_list *list) {
@@ -399,12 +525,15 @@ static void write_baseline(const reporter *r) {
 }
 
 void why_write_report(const why_answer *a, options_output output) {
-  reporter r = {.answer = a, .output = output};
+  reporter r = {.answer = a,
+                .output = output,
+                .colours = output == OUTPUT_TABLE && tool_has_colours()};
   say_ooms(&r);
   say_peak(&r);
   say_moment(&r);
   say_diff(&r);
   say_fits(&r);
+  write_roles(&r);
   write_frames(&r, a->at_peak ? "Who holds it at the peak" : "Who holds it",
                &a->holders, a->owners);
   if (*a->root != '\0') say(&r, "Files are below %s.\n", a->root);

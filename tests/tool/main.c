@@ -47,9 +47,29 @@ TEST(version) {
 
 // --- wrong use -------------------------------------------------------------
 
+static size_t count_lines(const char *text, const char *end) {
+  size_t count = 0;
+  for (; text < end; text++)
+    count += *text == '\n';
+  return count;
+}
+
 TEST(no_verb) {
   assert_misuse(tool_run_list(-1, (const char *const[]){"tarn", NULL}),
                 "usage: tarn VERB");
+}
+
+// Four lines of what it is, and three commands.
+TEST(newcomers_are_told_what_it_is) {
+  tool_output o = tool_run_list(-1, (const char *const[]){"tarn", NULL});
+  ck_assert_int_eq(o.status, 2);
+  ck_assert_str_eq(o.out, "");
+  const char *commands = strstr(o.err, "\n\n");
+  ck_assert_ptr_nonnull(commands);
+  ck_assert_uint_eq(count_lines(o.err, commands + 1), 4);
+  assert_contains(commands, "\n  tarn why ");
+  assert_contains(commands, "\n  tarn view ");
+  assert_contains(commands, "\n  tarn record ");
 }
 
 TEST(unknown_verb) {

@@ -105,6 +105,42 @@ TEST(what_fits_need_not_move) {
   assert_value(o.out, "scale", "null");
 }
 
+// Four weights, each with a gradient, of a step of PyTorch: a plan's picture
+// has a box for the weights, and says what the peak is for.
+TEST(roles_of_a_plan) {
+  begin();
+  for (uint64_t i = 0; i < 4; i++) {
+    tarn_trace_block old = {
+        .size = MIB, .address = (100 + i) * MIB, .stack = TARN_TRACE_NO_STACK};
+    assert_ok(tarn_trace_builder_old(builder, &old));
+  }
+  uint32_t forward = stack_at("/v/torch/nn/modules/module.py", 1, "_call_impl");
+  uint32_t backward =
+      stack_at("??", 0, "torch::autograd::Engine::thread_main()");
+  uint32_t optimizer = stack_at("/v/torch/optim/optimizer.py", 1, "wrapper");
+  event(TARN_TRACE_ALLOC, MIB, 100, forward);
+  for (uint64_t i = 2; i < 6; i++)
+    event(TARN_TRACE_ALLOC, i * MIB, MIB, backward);
+  event(TARN_TRACE_FREE, MIB, 0, backward);
+  event(TARN_TRACE_ALLOC, 9 * MIB, MIB, optimizer);
+  event(TARN_TRACE_FREE, 9 * MIB, 0, optimizer);
+  const char *path = write_built("step.tarn"), *svg = tool_file("step.svg");
+  tool_output o = tool_ends(0, "plan", path, "--svg", svg);
+  assert_contains(o.out,
+                  "\nPeak in the optimizer: weights 4.00 MiB, gradients 4.00 "
+                  "MiB, temporaries 1.00 MiB.\n");
+  o = tool_ends(0, "plan", path, "-o", "json");
+  assert_value(o.out, "phase", "\"optimizer\"");
+  assert_value(o.out, "roles.0.role", "\"parameter\"");
+  assert_number(o.out, "roles.0.bytes", (double)(4 * MIB));
+  assert_number(o.out, "roles.0.blocks", 4);
+  char *text = tool_read_file(svg);
+  assert_contains(text, "<g class=\"r0\">\n<rect ");
+  assert_contains(text, "and 3 more\nweights\n4.00 MiB (4194304 bytes)");
+  assert_contains(text, ">Peak in the optimizer: weights 4.00 MiB, ");
+  assert_contains(text, ">peak</text>");
+}
+
 // A request that found no memory is no buffer of the program, however large it
 // was, and is told of.
 TEST(refused_requests_do_not_count) {

@@ -61,7 +61,7 @@ TEST(data_are_complete) {
       json_keys(data, "", keys, sizeof keys),
       "events,baseline,born,died,stack,size,time,frames,stacks,kind,block,"
       "holder,holders,refused,tag,tags,peak_bytes,peak_event,unit,"
-      "by_size,pools");
+      "first,whole,role,roles,phases,pools");
   assert_keys(data, "pools.0", "name,height,ranges,at,segments");
   ck_assert(json_is(data, "pools.0.name", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
@@ -189,6 +189,10 @@ TEST(wrong_use) {
 
 TEST(what_cannot_be_done) {
   const char *path = tool_file("out.html");
+  assert_misused("view @bert-layer --html c --from 7 --to 7",
+                 "--from is not below --to");
+  assert_ended(tool_run("view", "@bert-layer", "--html", path, "--from", "192"),
+               1, "@bert-layer: no event 192: it has 192");
   assert_ended(tool_line("view @bert-layer --html /nowhere/x.html"), 1,
                "/nowhere/x.html: No such file");
   assert_ended(tool_line("view @bert-layer --html /"), 1, "Is a directory");

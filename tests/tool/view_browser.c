@@ -240,3 +240,78 @@ TEST(small_pages_work_in_a_browser) {
     assert_value(json, "end", "\"After event 0: the peak\"");
   }
 }
+
+#define VIEW_SCRIPT_ROLES                                                \
+  "const plainOf = id => print($(id));\n"                                \
+  "  out.answer = text('answer'); out.title = text('timeline-title');\n" \
+  "  out.legend = text('map-legend');\n"                                 \
+  "  out.list = text('moment-holders');\n"                               \
+  "  out.description = text('description');\n"                           \
+  "  out.fold = text('base');\n"                                         \
+  "  const plain = plainOf('map');\n"                                    \
+  "  await press('h'); out.unfolded = plainOf('map') !== plain;\n"       \
+  "  await press('h'); out.folded = plainOf('map') === plain;\n"         \
+  "  await press('f'); out.frames = text('timeline-title');\n"           \
+  "  out.frame_list = text('moment-holders');\n"                         \
+  "  out.recoloured = plainOf('map') !== plain;\n"                       \
+  "  await press('f'); out.again = plainOf('map') === plain;\n"          \
+  "  $('moment-holders').querySelector('button').click();\n"             \
+  "  await rest(); out.chosen = text('found');\n"
+
+// 64 MiB of weights, never freed; a training step of one layer.
+static const char *write_training(void) {
+  const char *engine = "torch::autograd::Engine::thread_main()";
+  begin_snapshot_of_block(64 * MIB, 64 * MIB, 64 * MIB, 64 * MIB);
+  event_by("segment_alloc", 256 * MIB, 128 * MIB, NULL, NULL);
+  event_by("alloc", 256 * MIB, 8 * MIB, "/app/model.py", "forward");
+  event_by("alloc", 320 * MIB, 64 * MIB, "??", engine);
+  event_by("free_completed", 256 * MIB, 8 * MIB, "??", engine);
+  event_by("alloc", 256 * MIB, 16 * MIB, "/v/torch/optim/optimizer.py",
+           "wrapper");
+  event_by("free_completed", 256 * MIB, 16 * MIB, "/v/torch/optim/optimizer.py",
+           "wrapper");
+  return write_snapshot("training.pickle");
+}
+
+TEST(roles_are_shown_first) {
+  char *page = view(write_training());
+  char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT_ROLES);
+  if (json == NULL) return;
+  ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
+  assert_says(json, "answer",
+              "Peak 144.00 MiB in the optimizer, after event 4");
+  assert_says(json, "answer",
+              "Alive were weights 64.00 MiB, 44.4 %, gradients");
+  assert_value(json, "title", "\"Live bytes by role\"");
+  assert_says(json, "legend", "weightsgradientsactivationstemporaries");
+  assert_says(json, "list", "temporaries16.00 MiB");
+  assert_value(json, "fold", "\"Fold the baseline\"");
+  assert_value(json, "frames", "\"Live bytes by holder\"");
+  assert_says(json, "frame_list", "baseline64.00 MiB");
+  assert_says(json, "chosen", "1 block: 64.00 MiB at the moment");
+  static const char *const yes[] = {"unfolded", "folded", "recoloured",
+                                    "again"};
+  for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+    assert_value(json, yes[i], "true");
+}
+
+// A part has the numbers and the roles of the whole; a baseline of more than
+// 60% is folded.
+TEST(a_part_of_a_trace) {
+  const char *trace = write_training(), *path = tool_file("part.html");
+  tool_output o =
+      tool_did("view", trace, "--html", path, "--from", "1", "--to", "3");
+  assert_contains(o.out,
+                  "2 events, 3 blocks; opens at the peak of 136.00 MiB, "
+                  "at event 2\n");
+  char *json = page_check(tool_read_file(path), "tarn view in a browser",
+                          VIEW_SCRIPT_ROLES);
+  if (json == NULL) return;
+  assert_says(json, "answer", "Peak 136.00 MiB in backward, after event 2");
+  assert_says(json, "description", "events 1 to 2 of 6");
+  assert_says(json, "legend", "weightsgradientsactivations");
+  o = tool_did("view", trace, "--html", path, "--from", "1", "--to", "2");
+  json = page_check(tool_read_file(path), "tarn view in a browser",
+                    VIEW_SCRIPT_ROLES);
+  assert_value(json, "fold", "\"Unfold\"");
+}

@@ -9,6 +9,7 @@
 #include "support/json_check.h"
 #include "support/tool_assert.h"
 #include "tarn/trace_write.h"
+#include "terminal.h"
 #include "why_kit.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -69,19 +70,31 @@ static const char *write_step(void) {
 }
 
 static const char golden[] =
-    "Out of memory at event 5 of 6 (0.750 s after the first): 40.00 "
-    "MiB (41943040 bytes) more were asked for while 128.00 MiB were "
-    "alive; 64.00 MiB of it (50.0%) was there before the trace began, "
+    "Out of memory in forward, at event 5 of 6 (0.750 s after the first): "
+    "40.00 MiB (41943040 bytes) more were asked for while 128.00 MiB were "
+    "alive: weights 64.00 MiB (50.0%), unknown 64.00 MiB (50.0%).\n"
+    "By frame: 64.00 MiB of it (50.0%) was there before the trace began, "
     "most of the rest is net/model.py:12 forward: 48.00 MiB in 2 "
     "blocks (37.5%).\n"
     "Asked for by net/model.py:12 forward.\n"
     "The allocator held 184.00 MiB, 56.00 MiB of it free in 2 holes, "
     "the largest 32.00 MiB: enough, but not in one piece.\n"
     "\n"
-    "Peak 128.00 MiB (134217728 bytes) at event 4 of 6 (0.500 s after "
-    "the first); 64.00 MiB of it (50.0%) was there before the trace "
+    "Peak 128.00 MiB (134217728 bytes) in forward, at event 4 of 6 (0.500 s "
+    "after the first): weights 64.00 MiB (50.0%), unknown 64.00 MiB "
+    "(50.0%).\n"
+    "By frame: 64.00 MiB of it (50.0%) was there before the trace "
     "began, most of the rest is net/model.py:12 forward: 48.00 MiB in "
     "2 blocks (37.5%).\n"
+    "The trace has neither a backward pass nor an optimizer: it cannot tell "
+    "weights from buffers, inputs or what an optimizer keeps.\n"
+    "\n"
+    "What it is for at the peak\n"
+    "    bytes  share  blocks  role       rule\n"
+    "64.00 MiB  50.0%       1  parameter  there before the first pass, never "
+    "freed; no backward pass tells weights from buffers and inputs\n"
+    "64.00 MiB  50.0%       3  unknown    born in forward, never freed; no "
+    "backward pass tells activations from outputs and caches\n"
     "\n"
     "Who holds it at the peak\n"
     "    bytes  share  blocks  frame                     mostly called "
@@ -136,6 +149,40 @@ TEST(markdown_has_headings) {
   assert_contains(o.out, "| no_pool");
 }
 
+// Whether what a terminal gets has a bold headline; the answer is shorter than
+// what a terminal holds.
+static bool is_coloured(const char *path) {
+  int master, slave;
+  char seen[8192] = "";
+  ck_assert_int_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+  tool_output o = tool_run_list(
+      slave,
+      (const char *const[]){"tarn", "why", path, "--pool", "none", NULL});
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_int_gt(read(master, seen, sizeof seen - 1), 100);
+  close(slave);
+  close(master);
+  return strstr(seen, "\x1b[1mPeak 1.00 MiB") != NULL;
+}
+
+TEST(colours_are_for_terminals) {
+  if (!has_terminals("colours of tarn why")) return;
+  begin();
+  alloc(MIB, MIB, TARN_TRACE_NO_STACK);
+  const char *path = write_built("small.tarn");
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  ck_assert(is_coloured(path));
+  setenv("NO_COLOR", "1", 1);
+  ck_assert(!is_coloured(path));
+  unsetenv("NO_COLOR");
+  setenv("TERM", "dumb", 1);
+  ck_assert(!is_coloured(path));
+  setenv("TERM", "xterm", 1);
+  tool_output o = tool_did("why", path, "--pool", "none");
+  ck_assert_ptr_null(strchr(o.out, '\x1b'));
+}
+
 // Order and names of what the reader of JSON may rely on.
 TEST(json_has_the_published_keys) {
   tool_output o = tool_did("why", write_step(), "-o", "json");
@@ -144,13 +191,15 @@ TEST(json_has_the_published_keys) {
               "trace,peak_bytes,peak_event,holders,fragmentation,what_if,"
               "events,at,reserved_bytes,free_bytes,largest_hole_bytes,holes,"
               "baseline_bytes,baseline,modules,size_classes,tags,churn,"
-              "oom_count,oom");
+              "oom_count,oom,roles,phase,would_help");
+  assert_keys(o.out, "roles.0", "role,bytes,rule,blocks");
   assert_keys(o.out, "holders.0", "frame,bytes,blocks,kind");
   assert_keys(o.out, "what_if.0", "strategy,reserved_bytes,fits");
   assert_keys(o.out, "oom.0",
               "event,time_us,request_bytes,frame,tag,device_free_bytes,reason,"
               "live_bytes,reserved_bytes,"
-              "free_bytes,largest_hole_bytes,holes,fragmentation,holders");
+              "free_bytes,largest_hole_bytes,holes,fragmentation,holders,"
+              "roles,phase");
 }
 
 TEST(json_has_the_figures) {
@@ -272,8 +321,8 @@ TEST(other_moments) {
   assert_number(o.out, "at.live_bytes", (double)(96 * MIB));
   o = tool_did("why", step_path, "--at", "oom", "--pool", "none");
   assert_contains(o.out,
-                  "\n128.00 MiB (134217728 bytes) alive at event 5 of 6 "
-                  "(0.750 s after the first); ");
+                  "\n128.00 MiB (134217728 bytes) alive in forward, at event "
+                  "5 of 6 (0.750 s after the first): ");
   o = tool_did("why", step_path, "--at", "end", "-o", "json");
   assert_number(o.out, "at.event", 5);
   assert_exits(tool_run("why", step_path, "--at", "6"), 1,

@@ -92,6 +92,44 @@ TEST(a_real_training_step) {
                       7235174400.0);
 }
 
+static void assert_role(const char *json, const char *role, double bytes) {
+  for (size_t i = 0; i < json_size(json, "roles"); i++) {
+    if (!json_is_text(json, json_path("roles", i, "role"), role)) continue;
+    ck_assert_double_eq(json_number(json, json_path("roles", i, "bytes")),
+                        bytes);
+    return;
+  }
+  ck_abort_msg("no role %s", role);
+}
+
+TEST(roles_of_a_real_training_step) {
+  const char *path = data_file("torch-gpt-medium-128-training.pickle");
+  if (path == NULL) return;
+  tool_output o = tool_did("why", path, "-o", "json", "--pool", "none");
+  assert_value(o.out, "phase", "\"optimizer\"");
+  assert_role(o.out, "parameter", 1692733440);
+  assert_role(o.out, "optimizer state", 3467395072);
+  assert_role(o.out, "gradient", 1692733440);
+  assert_role(o.out, "activation", 20480004);
+  assert_role(o.out, "temporary", 122880000);
+  assert_role(o.out, "workspace", 17039360);
+  assert_role(o.out, "input", 73728);
+  ck_assert_uint_eq(json_size(o.out, "roles"), 7);
+  ck_assert_double_eq(sum_of(o.out, "roles"), 7013335044.0);
+}
+
+// Without gradients weights are what is never freed, and the rule says so.
+TEST(roles_of_a_real_inference) {
+  const char *path = data_file("torch-gpt-medium-512-inference.pickle");
+  if (path == NULL) return;
+  tool_output o = tool_did("why", path, "-o", "json", "--pool", "none");
+  assert_value(o.out, "phase", "\"forward\"");
+  assert_role(o.out, "parameter", 1692733440 + 229376);
+  assert_role(o.out, "temporary", 247861248);
+  assert_role(o.out, "workspace", 8519680);
+  ck_assert_double_eq(sum_of(o.out, "roles"), 1949343744.0);
+}
+
 // The matrix of attention's softmax, three times.
 TEST(a_real_inference) {
   const char *path = data_file("torch-gpt-medium-512-inference.pickle");
@@ -104,8 +142,10 @@ TEST(a_real_inference) {
                 NET "model.py:430 scaled_dot_product_attention", 33554432, 1);
   ck_assert_double_eq(sum_of(o.out, "holders"), 1949343744.0);
   o = tool_did("why", path, "--pool", "none");
-  assert_contains(o.out,
-                  "Peak 1.81 GiB (1949343744 bytes) at event 315 of 4,998 ");
+  assert_contains(
+      o.out,
+      "Peak 1.81 GiB (1949343744 bytes) in forward, at event 315 of "
+      "4,998 ");
   assert_contains(o.out,
                   "most of the rest is cs336-basics/cs336_basics/nn_utils.py:7 "
                   "softmax: 64.12 MiB in 2 blocks (3.4%).\n");
@@ -132,6 +172,57 @@ TEST(formats_agree) {
   ck_assert_ptr_nonnull(theirs);
   size_t length = (size_t)(strstr(mine, "\"fragmentation\"") - mine);
   ck_assert_int_eq(strncmp(mine, theirs, length), 0);
+}
+
+// ---------------------------------------------------------------------------
+// What is no trace
+// ---------------------------------------------------------------------------
+
+static const struct {
+  const char *bytes;
+  size_t size;
+  const char *looks;
+} foreign[] = {
+    {"\x7f"
+     "ELF\x02\x01",
+     6, "looks like a program"},
+    {"PK\x03\x04 archive", 12, "looks like a zip archive, as torch.save"},
+    {"{\"traceEvents\": []}\n", 20, "looks like a timeline for chrome"},
+    {"\x08\0\0\0\0\0\0\0{\"a\": 1}", 16, "looks like weights in safet"},
+    {"print(1)\n", 9, "looks like a text"},
+    {"\x80\x04}.", 4, "looks like a pickle of Python without a memory"},
+    {"", 0, "looks like nothing: it is empty"},
+    {"\x01\x02\x03\x04", 4, "looks like nothing that is known here"},
+};
+
+TEST_LOOP(what_is_no_trace_is_told, (int)COUNT(foreign)) {
+  const char *path = tool_file("foreign");
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  fwrite(foreign[_i].bytes, 1, foreign[_i].size, file);
+  ck_assert_int_eq(fclose(file), 0);
+  tool_output o = tool_ends(1, "why", path);
+  ck_assert_str_eq(o.out, "");
+  assert_contains(o.err, foreign[_i].looks);
+  assert_contains(o.err, "_record_memory_history()");
+  assert_contains(o.err, "'tarn record PROGRAM'");
+}
+
+// A trace that is cut is a damaged one, and nothing else.
+TEST(what_is_damaged_is_not_guessed_at) {
+  const char *path = data_file("torch-gpt-medium-512-inference.pickle");
+  if (path == NULL) return;
+  static char bytes[100000];
+  FILE *file = fopen(path, "r");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, file), sizeof bytes);
+  fclose(file);
+  file = fopen(tool_file("cut.pickle"), "w");
+  ck_assert_ptr_nonnull(file);
+  fwrite(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  tool_output o = tool_ends(1, "why", tool_file("cut.pickle"));
+  ck_assert_ptr_null(strstr(o.err, "looks like"));
 }
 
 // ---------------------------------------------------------------------------
