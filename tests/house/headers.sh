@@ -13,8 +13,9 @@ case $compiler in
 esac
 
 count=0
-for header in "$include"/tarn/*.h; do
-  name=tarn/${header##*/}
+headers=$(cd "$include" && echo tarn/*.h)
+[ "$language" = c ] || headers="$headers tarn.hpp"
+for name in $headers; do
   printf '#include <%s>\n#include <%s>\nint nothing;\n' "$name" "$name" |
     "$compiler" -x "$language" -std="$standard" -Wall -Wextra -Wpedantic \
       -Wconversion -Werror -I "$include" -fsyntax-only - || {
