@@ -13,9 +13,17 @@ install(TARGETS tarn tarn_static EXPORT tarn-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/tarn
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/include/tarn.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tarn_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
   DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/tarn)
+
+# Completion in shells.
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/completion/tarn.bash
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tarn)
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/completion/_tarn
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 
 # Plug-ins that are not in the library, where it finds them.
 get_property(modules GLOBAL PROPERTY TARN_MODULES)
@@ -70,3 +78,10 @@ if(SCDOC)
   add_custom_target(man ALL DEPENDS ${man_pages})
   install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
+
+# `cmake --build BUILD --target uninstall` removes what the last install of this
+# folder has put where.
+add_custom_target(uninstall
+  COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+          -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake
+  VERBATIM)

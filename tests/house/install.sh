@@ -3,9 +3,9 @@
 # it as a user would: find_package and pkg-config, shared and static. Plug-ins
 # that are not in the library are installed, and found from there.
 #
-#   install.sh SOURCE_DIR BUILD_DIR CMAKE GENERATOR CC
+#   install.sh SOURCE_DIR BUILD_DIR CMAKE GENERATOR CC [CXX]
 set -eu
-source=$1 build=$2 cmake=$3 generator=$4 cc=$5
+source=$1 build=$2 cmake=$3 generator=$4 cc=$5 cxx=${6-}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -38,6 +38,13 @@ try() { # a command whose output matters only if it fails
   }
 }
 
+# What is installed can be removed again. The list of it is the folder's own.
+try env DESTDIR="$work/gone" "$cmake" --install "$build"
+try env DESTDIR="$work/gone" "$cmake" -DMANIFEST="$build/install_manifest.txt" \
+  -P "$source/cmake/uninstall.cmake"
+left=$(find "$work/gone" ! -type d)
+[ -z "$left" ] || { echo "uninstall leaves $left"; exit 1; }
+
 try "$cmake" --install "$build" --prefix "$work/first"
 mv "$work/first" "$prefix"
 libdir=$(dirname "$(find "$prefix" -name libtarn.so)")
@@ -54,6 +61,9 @@ torch=$libdir/libtarn_torch.so # where there is a compiler for C++
 }
 [ -x "$prefix/bin/tarn" ] || { echo 'no bin/tarn'; exit 1; }
 "$prefix/bin/tarn" --version >/dev/null
+for completion in bash-completion/completions/tarn zsh/site-functions/_tarn; do
+  [ -f "$prefix/share/$completion" ] || { echo "no share/$completion"; exit 1; }
+done
 heap=$libdir/libtarn-malloc.so # a build with a sanitizer has none
 [ ! -f "$heap" ] || ! ldd "$heap" | grep -q libtarn || {
   echo 'libtarn-malloc.so needs a library of Tarn'
@@ -113,3 +123,11 @@ says_hello 'pkg-config' "$work/hello_shared" "$libdir"
 says_hello 'pkg-config --static' "$work/hello_static" ''
 wants shared "$work/hello_shared"
 wants static "$work/hello_static"
+if [ -z "$cxx" ]; then
+  echo 'SKIPPED: install of tarn.hpp: no compiler for C++17 here'
+  exit 0
+fi
+# shellcheck disable=SC2046
+"$cxx" -std=c++17 "$source/examples/hello.cc" \
+  $(pkg-config --cflags --libs tarn) -o "$work/hello_cpp"
+says_hello 'pkg-config, tarn.hpp' "$work/hello_cpp" "$libdir"
