@@ -7,6 +7,7 @@
 #include "disk/table.h"
 #include "disk/table_kit.h"
 #include "folder.h"
+#include "support/effort.h"
 #include "support/mix.h"
 #include "tarn/cache.h"
 
@@ -164,7 +165,7 @@ static void count_ahead(void *context, const uint64_t *blocks, size_t count) {
 // Many rows in a call, so that the disk brings some while others are moved, in
 // all of the threads and ranks that want them.
 static void move_many(void) {
-  enum { ROWS = 200000, WIDTH = 16, COUNT = ROWS / 2 };
+  enum { ROWS = 200000, WIDTH = 16, COUNT = ROWS / 2, ROUNDS = EFFORT(3, 1) };
   const tarn_disk_options options = {.struct_size = sizeof options,
                                      .path = in_folder("table"),
                                      .flags = TARN_DISK_CREATE,
@@ -184,13 +185,13 @@ static void move_many(void) {
   float *out = (float *)(void *)mine.bytes;
   const float *in = (const float *)(const void *)all.bytes;
   const float *in_beside = (const float *)(const void *)beside.bytes;
-  for (size_t n = 0; n < 3; n++) {
+  for (size_t n = 0; n < ROUNDS; n++) {
     for (size_t i = 0; i < COUNT; i++) {
       mine.indices[i] = (int64_t)((i * 7919 % COUNT) * my.ranks + my.rank);
       all.indices[i] = (int64_t)(mix(n, i) % ROWS);
       beside.indices[i] = (int64_t)(mix(n + 10, i) % ROWS);
       for (size_t k = 0; k < WIDTH; k++)
-        out[i * WIDTH + k] = (float)(mine.indices[i] + (int64_t)(n * k));
+        out[i * WIDTH + k] = (float)(mine.indices[i] + (int64_t)((n + 1) * k));
     }
     MUST_BE(tarn_whole_scatter(&table, &mine.rows, NULL), TARN_OK);
     MUST_BE(tarn_comm_barrier(my.comm), TARN_OK);
@@ -199,9 +200,9 @@ static void move_many(void) {
     MUST_BE(tarn_whole_gather_end(fetch), TARN_OK);
     for (size_t i = 0; i < COUNT * WIDTH; i++) {
       size_t k = i % WIDTH;
-      MUST(in[i] == (float)(all.indices[i / WIDTH] + (int64_t)(n * k)));
+      MUST(in[i] == (float)(all.indices[i / WIDTH] + (int64_t)((n + 1) * k)));
       MUST(in_beside[i] ==
-           (float)(beside.indices[i / WIDTH] + (int64_t)(n * k)));
+           (float)(beside.indices[i / WIDTH] + (int64_t)((n + 1) * k)));
     }
     MUST_BE(tarn_disk_flush(disk), TARN_OK);
   }
