@@ -13,6 +13,8 @@ static int fail(const job *j, bool first, tarn_status status,
 static int work_and_end(const job *j, tarn_comm *comm, bool first) {
   char text[512];
   tarn_status status = j->work(j->run, comm);
+  if (status == TARN_OK && fflush(stdout) != 0)
+    status = tarn_fail(TARN_E_IO, "stdout cannot be written");
   snprintf(text, sizeof text, "%s", status == TARN_OK ? "" : tarn_last_error());
   tarn_status ended = j->end(j->run);
   if (status != TARN_OK) return fail(j, first, status, text);

@@ -109,8 +109,7 @@ static tarn_status tell(const run *r, const course_result *result) {
     report_json(&told);
   else
     report_result(&told);
-  return fflush(stdout) == 0 ? TARN_OK
-                             : tarn_fail(TARN_E_IO, "stdout cannot be written");
+  return TARN_OK;
 }
 
 static tarn_status work(void *context, tarn_comm *comm) {

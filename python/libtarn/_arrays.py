@@ -4,7 +4,7 @@ import sys
 
 from ._borrow import capsule_is, strides_of
 from ._errors import StateError, Unsupported
-from ._library import address_of, check, lib, new, struct
+from ._library import address_of, check, end, lib, new, struct
 from ._dtypes import dtype_of
 
 _VERSIONED = b"dltensor_versioned"
@@ -48,6 +48,14 @@ class Counted:
         """For the only user. StateError while there are views."""
         check(lib.tarn_counted_close(self.pointer), call)
         self.pointer = None
+
+    def destroy(self, function, handle, call):
+        """Ends |handle| by |function|, and the count with it; returns its
+        error, as end() does. StateError while there are views."""
+        self.refuse_views(call)
+        error = end(function, handle, call)
+        self.close(call)
+        return error
 
 
 def _function(kind, name):

@@ -6,7 +6,7 @@ from ._arrays import Array, Counted
 from ._closing import Closing
 from ._dtypes import dtype_of
 from ._errors import StateError
-from ._library import (check, constant, end, lib, made_by, new, struct,
+from ._library import (check, constant, lib, made_by, new, struct,
                        tell, text, values)
 from ._places import place as place_of
 from ._pool import shape_of, size_of
@@ -82,10 +82,8 @@ class Buffer(Closing):
         """Frees all copies. StateError while arrays of it are in use."""
         if self._handle is None:
             return
-        self._get("Buffer.close")
-        self._counted.refuse_views("Buffer.close")
-        error = end(lib.tarn_synced_destroy, self._handle, "Buffer.close")
-        self._counted.close("Buffer.close")
+        error = self._counted.destroy(lib.tarn_synced_destroy, self._handle,
+                                      "Buffer.close")
         self._handle = self._counted = None
         tell(error)
 

@@ -8,7 +8,7 @@ from ._buffer import Access
 from ._closing import Closing
 from ._dtypes import dtype_of
 from ._errors import InvalidArgument, StateError
-from ._library import (check, constant, end, lib, made_by, new, struct,
+from ._library import (check, constant, lib, made_by, new, struct,
                        tell, text, values)
 from ._places import place as place_of
 from ._pool import shape_of
@@ -233,10 +233,8 @@ class Model(Closing):
         """Ends it. StateError while arrays of its memory are in use."""
         if self._handle is None:
             return
-        self._get("Model.close")
-        self._counted.refuse_views("Model.close")
-        error = end(lib.tarn_model_destroy, self._handle, "Model.close")
-        self._counted.close("Model.close")
+        error = self._counted.destroy(lib.tarn_model_destroy, self._handle,
+                                      "Model.close")
         self._handle = self._counted = None
         tell(error)
 

@@ -202,6 +202,16 @@ TEST(rows_need_a_folder) {
   assert_told_once(train(2, SMALL), 1, "/no/such/folder");
 }
 
+TEST(results_that_cannot_be_written_are_a_failure) {
+  if (access("/dev/full", W_OK) != 0) {
+    note_skipped("results on a full disk", "there is no /dev/full");
+    return;
+  }
+  ck_assert_int_eq(run(TARN_EXAMPLE_TRAIN " " SMALL " -o json 2>&1 >/dev/full"),
+                   1);
+  assert_says("train: stdout cannot be written");
+}
+
 TEST(a_timeline_needs_a_folder) {
   tool_output o = train(2, SMALL " -o json --trace /no/such/folder/x");
   ck_assert_int_eq(o.status, 1);
