@@ -1,5 +1,4 @@
 """Requests of rows: indices and dense rows, as the library takes them."""
-import ctypes
 from array import array
 
 from ._borrow import borrow, is_compact, is_torch
