@@ -237,7 +237,8 @@ static tarn__pool_piece *take_now(tarn__pool_strategy *strategy, size_t size) {
   if (e == NULL) return NULL;
   tarn__pool_piece *piece = tarn__pieces_take_ready(&pool->pieces);
   piece->owner = strategy;
-  piece->address = piece->base = e->offset;
+  piece->base = e->offset;
+  tarn__piece_set_address(piece, piece->base);
   piece->size = whole - self->padding;
   piece->home = e;
   piece->zone = (uint8_t)(zone - self->zones);

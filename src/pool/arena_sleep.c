@@ -284,7 +284,7 @@ static void begin(nap *n) {
     tarn__pool_extents *zone = zone_of(n->self, s);
     tarn__waits_add(&n->waits, s->piece->waits_on);
     s->piece->resizing = true;
-    s->piece->lane = 0;  // all lanes are closed
+    (void)tarn__piece_leave_home(s->piece);  // it is there: lanes are closed
     tarn__extents_release_aside(zone, TARN__LULL_NODES);
     if (s->from == s->to) continue;
     tarn__extents_lull(zone, s->piece->home, page_of(n->self, s),

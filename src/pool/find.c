@@ -38,8 +38,8 @@ typedef struct rumour {
 
 static rumour heard_of(const tarn_pool *pool, tarn_addr address) {
   const tarn__pool_piece *piece = tarn__front_at(pool, address);
-  tarn_tag tag = piece != NULL ? piece->tag : 0;
-  if (piece != NULL && piece->live) {
+  tarn_tag tag = piece != NULL ? tarn__piece_tag(piece) : 0;
+  if (piece != NULL && tarn__piece_is_live(piece)) {
     return (rumour){"; what stands there now is ", tarn_pool_tag_name(tag)};
   }
   if (piece == NULL && !tarn__freed_find(&pool->freed, address, &tag)) {
@@ -64,8 +64,8 @@ static tarn_status not_ours(const tarn_pool *pool, const char *what,
 static tarn_status freed_before(const tarn_pool *pool,
                                 const tarn__pool_piece *piece, const char *what,
                                 const tarn_block *block) {
-  bool same = piece->generation == block->generation;
-  rumour known = {"; it was ", tarn_pool_tag_name(piece->tag)};
+  bool same = tarn__piece_generation(piece) == block->generation;
+  rumour known = {"; it was ", tarn_pool_tag_name(tarn__piece_tag(piece))};
   if (!same) known = heard_of(pool, block->address);
   return tarn__fail(TARN_E_INVALID,
                     "%s: the block at 0x%llx was freed before%s%s", what,
@@ -106,7 +106,7 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
                                bool inside) {
   char place[64];
   const tarn__pool_piece *piece = tarn__front_at(pool, address);
-  tarn_tag tag = piece != NULL ? piece->tag : 0;
+  tarn_tag tag = piece != NULL ? tarn__piece_tag(piece) : 0;
   tarn_place_text(pool->place, place, sizeof place);
   if (piece == NULL && !tarn__freed_find(&pool->freed, address, &tag)) {
     return tarn__fail(TARN_E_INVALID, "no block of the pool of %s %s 0x%llx%s",

@@ -109,7 +109,7 @@ static inline bool give_expected(tarn__pool_steps *steps, freed what,
                                   piece->generation == block->generation &&
                                   piece->address == block->address;
   if (!same || !piece->live) return false;
-  piece->live = false;
+  tarn__piece_end(piece);
   cursor->at = e + 1;
   return true;
 }
@@ -156,7 +156,7 @@ static inline bool give_plain(tarn_pool *pool, freed what) {
   if (!strategy->type->give_now(strategy, piece)) return false;
   pool->stats.frees++;
   strategy->live--;
-  piece->live = false;
+  tarn__piece_end(piece);
   tarn__front_count_dead(pool, &was);
   if (was.notes != 0) note_free(pool, was.notes, was.requested);
   return true;

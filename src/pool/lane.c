@@ -163,16 +163,16 @@ static inline tarn__pool_lane_tag *count_of(tarn__pool_lane *lane,
 static inline void hand_out(tarn_pool *pool, tarn__pool_piece *piece,
                             const tarn__pool_note *what, bool counted,
                             tarn_block *out_block) {
-  tarn__piece_advance(piece);
-  piece->tag = (uint16_t)what->tag;
+  uint32_t generation = tarn__piece_advance(piece);
+  tarn__piece_set_tag(piece, what->tag);
   piece->requested = what->size;
   piece->counted = counted;
-  tarn__piece_begin(piece);
   *out_block = (tarn_block){.pool = pool,
                             .address = piece->address,
                             .size = piece->size,
                             .id = piece->id,
-                            .generation = piece->generation};
+                            .generation = generation};
+  tarn__piece_begin(piece, tarn__piece_home(piece));
 }
 
 // What is wrong is left to the way with the lock, which says what.
@@ -219,7 +219,7 @@ bool tarn__lane_take(tarn_pool *pool, const tarn__pool_note *what,
 // may have freed it, by mistake, and have begun the next one there.
 static tarn__pool_gift give(tarn_pool *pool, tarn__pool_lane *lane,
                             tarn__pool_piece *piece, uint32_t generation) {
-  uint8_t home = __atomic_load_n(&piece->lane, __ATOMIC_RELAXED);
+  uint8_t home = tarn__piece_home(piece);
   if (home == 0 || tarn__piece_generation(piece) != generation ||
       !tarn__piece_free(piece, home)) {
     return TARN__LANE_REFUSED;
@@ -228,7 +228,7 @@ static tarn__pool_gift give(tarn_pool *pool, tarn__pool_lane *lane,
       piece->counted ? count_of(lane, piece->tag) : NULL;
   bool fits = piece->owner == lane->strategy && (count || !piece->counted);
   if (!fits) {
-    tarn__piece_begin(piece);
+    tarn__piece_begin(piece, home);
     return TARN__LANE_REFUSED;
   }
   lane->lease += piece->requested;

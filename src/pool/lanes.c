@@ -91,7 +91,7 @@ static void grant(tarn_pool *pool, tarn__pool_lane *lane) {
 
 static void give_back(tarn_pool *pool, tarn__pool_piece *piece) {
   piece->next = NULL;
-  piece->lane = 0;
+  tarn__piece_end(piece);
   piece->freed_on = piece->waits_on = 0;
   (void)tarn__front_send_home(pool, piece);
 }

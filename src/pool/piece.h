@@ -77,18 +77,17 @@ struct tarn__pool_piece {
     };
     uint16_t out;  // both, for whoever ends or moves the block: see below
   };
-  // These two are read and written with the pool's lock alone, so they share no
-  // byte with bits that the owner of a lane writes.
+  // Read and written with the pool's lock alone, so that they share no byte
+  // with what the owner of a lane writes.
   bool ordered : 1;   // the order of addresses has it where it is
   bool deferred : 1;  // it is freed, and live until that takes effect
-  bool : 0;
   bool resizing : 1;  // a thread resizes or frees it, perhaps without the lock
-  bool counted : 1;   // under its tag
   bool captured : 1;  // it was taken in a capture
   bool noticed : 1;   // of which nobody told the pool: a graph's until the end
                       // of all graphs
   bool planned : 1;   // |home| is the layout of a step (step_layout.h)
   bool stranger : 1;  // likewise, and the present layout does not have it
+  bool counted;       // under its tag
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
@@ -120,20 +119,42 @@ struct tarn__pool_piece {
                                        // is out sleeps; else NULL
 };
 
-// The generation, while another thread may change it; and the change.
+// Other threads read and write these without the lock: the owner of a lane, and
+// one that frees, by mistake, a block which it does not have.
 static inline uint32_t tarn__piece_generation(const tarn__pool_piece *piece) {
   return __atomic_load_n(&piece->generation, __ATOMIC_RELAXED);
 }
 
-static inline void tarn__piece_advance(tarn__pool_piece *piece) {
+// The next generation, which is returned.
+static inline uint32_t tarn__piece_advance(tarn__pool_piece *piece) {
   uint32_t next = piece->generation + 1;
   if (next == 0) next = 1;  // 0: no block
   __atomic_store_n(&piece->generation, next, __ATOMIC_RELAXED);
+  return next;
 }
 
-// A block begins in it.
-static inline void tarn__piece_begin(tarn__pool_piece *piece) {
-  __atomic_store_n(&piece->live, true, __ATOMIC_RELEASE);
+static inline tarn_tag tarn__piece_tag(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->tag, __ATOMIC_RELAXED);
+}
+
+static inline void tarn__piece_set_tag(tarn__pool_piece *piece, tarn_tag tag) {
+  __atomic_store_n(&piece->tag, (uint16_t)tag, __ATOMIC_RELAXED);
+}
+
+static inline uint8_t tarn__piece_home(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->lane, __ATOMIC_RELAXED);
+}
+
+// A block begins: others may free it from now on, so all of the piece has been
+// written before.
+static inline void tarn__piece_begin(tarn__pool_piece *piece, uint8_t home) {
+  tarn__pool_piece now = {.live = true, .lane = home};
+  __atomic_store_n(&piece->out, now.out, __ATOMIC_RELEASE);
+}
+
+// The block has ended, and the piece has no home.
+static inline void tarn__piece_end(tarn__pool_piece *piece) {
+  __atomic_store_n(&piece->out, 0, __ATOMIC_RELAXED);
 }
 
 static inline bool tarn__piece_change(tarn__pool_piece *piece, uint8_t home,
@@ -153,13 +174,18 @@ static inline bool tarn__piece_free(tarn__pool_piece *piece, uint8_t home) {
 }
 
 static inline bool tarn__piece_leave_home(tarn__pool_piece *piece) {
-  uint8_t home = __atomic_load_n(&piece->lane, __ATOMIC_RELAXED);
+  uint8_t home = tarn__piece_home(piece);
   return home == 0 || tarn__piece_change(piece, home, true, 0);
 }
 
-// Whether it belongs to a live block whose free is not deferred.
+// Whether it belongs to a live block; and to one whose free is not deferred,
+// which the lock is needed for.
+static inline bool tarn__piece_is_live(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->live, __ATOMIC_RELAXED);
+}
+
 static inline bool tarn__piece_is_out(const tarn__pool_piece *piece) {
-  return __atomic_load_n(&piece->live, __ATOMIC_RELAXED) && !piece->deferred;
+  return tarn__piece_is_live(piece) && !piece->deferred;
 }
 
 enum {
@@ -347,12 +373,13 @@ static inline void tarn__pieces_take_out(tarn__pool_pieces *pieces,
 }
 
 // Clears all but the id, the generation and the tag. Others may be reading the
-// address.
+// address, and whether there is a block.
 static inline void tarn__pieces_leave(tarn__pool_pieces *pieces,
                                       tarn__pool_piece *piece) {
-  const size_t kept = offsetof(tarn__pool_piece, out);
+  const size_t kept = offsetof(tarn__pool_piece, out) + sizeof piece->out;
   tarn__piece_set_address(piece, 0);
   piece->size = 0;
+  tarn__piece_end(piece);
   memset((char *)piece + kept, 0, sizeof *piece - kept);
   piece->next = pieces->unused;
   pieces->unused = piece;

@@ -232,7 +232,7 @@ static inline void tarn__front_describe(tarn_pool *pool,
   out_block->address = piece->address;
   out_block->size = piece->size;
   out_block->id = piece->id;
-  out_block->generation = piece->generation;
+  out_block->generation = tarn__piece_generation(piece);
 }
 
 // For public calls. The lock is not held.

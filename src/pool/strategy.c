@@ -113,7 +113,7 @@ tarn_status tarn__front_trim(tarn_pool *pool, size_t target) {
 void tarn__front_set_aside(tarn_pool *pool, tarn__pool_piece *piece,
                            uint64_t serial) {
   tarn__front_count_dead(pool, piece);
-  piece->live = false;
+  tarn__piece_end(piece);
   if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
     tarn__front_note_block(pool, TARN_POOL_EVENT_FREE, piece, 0, serial);
   }
@@ -142,7 +142,7 @@ tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
   }
   tarn__front_count_dead(pool, piece);
   piece->owner->live--;
-  piece->live = false;
+  tarn__piece_end(piece);
   tarn__steps_freed(piece);
   return TARN_OK;
 }

@@ -70,14 +70,13 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
   }
   pool->stats.allocs++;
   tarn__piece_advance(piece);
-  piece->tag = (uint16_t)request->tag;
+  tarn__piece_set_tag(piece, request->tag);
   piece->captured = request->captured;
   piece->noticed = request->noticed;
   piece->requested = request->size - request->guard;
   piece->counted = request->counted;
-  piece->lane = tarn__take_may_have_home(piece) ? request->lane : 0;
   tarn__front_count_live(pool, piece, request->asked);
-  piece->live = true;
+  tarn__piece_begin(piece, tarn__take_may_have_home(piece) ? request->lane : 0);
   if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
     tarn__front_note_block(pool, TARN_POOL_EVENT_ALLOC, piece, 0,
                            request->serial);

@@ -58,10 +58,8 @@ static inline void tarn__take_expected(tarn_pool *pool, tarn__pool_steps *steps,
   tarn__pool_step_cursor *cursor = &steps->cursor;
   const tarn__pool_step_event *e = cursor->at;
   tarn__pool_piece *piece = e->piece;
-  uint32_t generation = piece->generation + 1;
-  if (generation == 0) generation = 1;  // 0: no block
-  piece->generation = generation;
-  piece->live = true;
+  uint32_t generation = tarn__piece_advance(piece);
+  tarn__piece_begin(piece, 0);
   cursor->at = e + 1;
   *out_block = (tarn_block){.pool = pool,
                             .address = piece->address,
@@ -106,11 +104,9 @@ static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
   pool->stats.hits++;
   pool->stats.allocs++;
   tarn__piece_advance(piece);
-  piece->tag = (uint16_t)tag;
+  tarn__piece_set_tag(piece, tag);
   piece->requested = size;
   piece->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
-  if (tarn__take_may_have_home(piece)) piece->lane = tarn__lane_number(home);
-  piece->live = true;
   tarn__front_count_live(pool, piece, false);
   tarn__front_describe(pool, piece, out_block);
   if (strategy->steps != 0) piece->notes = 0;
@@ -118,6 +114,8 @@ static inline bool tarn__take_plain(tarn_pool *pool, size_t size, size_t align,
     tarn__pool_note what = {.size = size, .align = align, .tag = tag};
     tarn__steps_note(pool, &what, piece);
   }
+  bool may = tarn__take_may_have_home(piece);
+  tarn__piece_begin(piece, may ? tarn__lane_number(home) : 0);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "lanes_kit.h"
 #include "market.h"
 
+#include "support/effort.h"
 #include "tarn/account.h"
 
 enum { WORKERS = 4, ROUNDS = 20000, MANY = 300 };
@@ -203,5 +204,83 @@ TEST(of_two_frees_at_once_one_is_refused) {
   run_threads(free_contested, 2);
   pthread_barrier_destroy(&both_are_ready);
   ck_assert_int_eq(atomic_load(&freed), 2000);
+  end_pool();
+}
+
+// --- calls for what others have ---------------------------------------------
+
+static atomic_int taken;
+
+// TARN_E_STATE: another thread resizes the block, and is soon done.
+static void free_any(const tarn_block *block, bool by_address) {
+  tarn_status status = TARN_E_STATE;
+  while (status == TARN_E_STATE) {
+    status = by_address ? tarn_pool_free_address(pool, block->address, NULL)
+                        : tarn_pool_free(block, NULL);
+  }
+  expect(status == TARN_OK || status == TARN_E_INVALID);
+  if (status == TARN_OK) atomic_fetch_add(&freed, 1);
+}
+
+static void resize_any(tarn_block block) {
+  tarn_status status = tarn_pool_resize(&block, block.size / 2 + 1, NULL);
+  expect(status == TARN_OK || status == TARN_FULL || status == TARN_E_INVALID ||
+         status == TARN_E_STATE);
+}
+
+static void find_any(const tarn_block *block) {
+  tarn_block found;
+  tarn_status status =
+      tarn_pool_block_of(pool, block->address + 1, &found, NULL);
+  expect(status == TARN_OK || status == TARN_E_INVALID);
+}
+
+// The block may have been freed, its memory be another block's by now, or at
+// the device again.
+static void call_wrongly(const tarn_block *block, uint64_t random) {
+  switch (random % 8) {
+    case 0:
+      resize_any(*block);
+      break;
+    case 1:
+      find_any(block);
+      break;
+    default:
+      free_any(block, random % 8 < 5);
+  }
+}
+
+// Leaves a copy of its block to others, and frees it as they do. None of them
+// touches the bytes.
+static void *share_blocks(void *number) {
+  uint64_t state = (uintptr_t)number * 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < EFFORT(ROUNDS, ROUNDS / 4); i++) {
+    uint64_t random = next_random(&state);
+    item mine = {.mark = random};
+    size_t size = random % most + 1;
+    if (tarn_pool_alloc(pool, size, 0, NULL, &mine.block) != TARN_OK) continue;
+    atomic_fetch_add(&taken, 1);
+    item theirs = exchange(random % 4, mine);
+    if (theirs.block.pool != NULL) call_wrongly(&theirs.block, random >> 8);
+    free_any(&mine.block, random >> 16 & 1);
+  }
+  return NULL;
+}
+
+// By mistake at any time, also for what another thread is just being given.
+// Who frees a block first frees it, and the others are told.
+TEST_LOOP(wrong_calls_pass_blocks_that_come_and_go, 2) {
+  static const size_t sizes[] = {4000, (size_t)100 * KIB};
+  begin(sizes[_i], 0);
+  atomic_store(&taken, 0);
+  atomic_store(&freed, 0);
+  atomic_store(&trading, true);
+  pthread_t disturber = start_thread(disturb, NULL);
+  run_threads(share_blocks, WORKERS);
+  atomic_store(&trading, false);
+  pthread_join(disturber, NULL);
+  for (size_t i = 0; i < 4; i++)
+    (void)exchange(i, (item){.mark = 0});
+  ck_assert_int_eq(atomic_load(&freed), atomic_load(&taken));
   end_pool();
 }
