@@ -69,7 +69,7 @@ struct tarn__pool_piece {
   size_t size;        // bytes from there on, as the strategy asked for
   uint32_t id;
   uint32_t generation;
-  uint16_t tag;  // of the live block, as are the bits below and marks
+  uint16_t tag;  // of the live block, as are the flags below and marks
   union {
     struct {
       bool live;
@@ -77,8 +77,8 @@ struct tarn__pool_piece {
     };
     uint16_t out;  // both, for whoever ends or moves the block: see below
   };
-  // Read and written with the pool's lock alone, so that they share no byte
-  // with what the owner of a lane writes.
+  // Bits are read and written with the pool's lock alone: what the owner of a
+  // lane writes shares no byte with them.
   bool ordered : 1;   // the order of addresses has it where it is
   bool deferred : 1;  // it is freed, and live until that takes effect
   bool resizing : 1;  // a thread resizes or frees it, perhaps without the lock
@@ -121,6 +121,15 @@ struct tarn__pool_piece {
 
 // Other threads read and write these without the lock: the owner of a lane, and
 // one that frees, by mistake, a block which it does not have.
+static inline tarn_addr tarn__piece_address(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->address, __ATOMIC_RELAXED);
+}
+
+static inline void tarn__piece_set_address(tarn__pool_piece *piece,
+                                           tarn_addr address) {
+  __atomic_store_n(&piece->address, address, __ATOMIC_RELAXED);
+}
+
 static inline uint32_t tarn__piece_generation(const tarn__pool_piece *piece) {
   return __atomic_load_n(&piece->generation, __ATOMIC_RELAXED);
 }
@@ -260,16 +269,6 @@ static inline tarn__pool_piece *tarn__pieces_at(const tarn__pool_pieces *pieces,
 // wrong.
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address);
-
-// The address, while another thread may change it; and the change.
-static inline tarn_addr tarn__piece_address(const tarn__pool_piece *piece) {
-  return __atomic_load_n(&piece->address, __ATOMIC_RELAXED);
-}
-
-static inline void tarn__piece_set_address(tarn__pool_piece *piece,
-                                           tarn_addr address) {
-  __atomic_store_n(&piece->address, address, __ATOMIC_RELAXED);
-}
 
 // --- the short ways ---------------------------------------------------------
 //

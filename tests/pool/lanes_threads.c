@@ -181,6 +181,11 @@ static tarn_block contested;
 static pthread_barrier_t both_are_ready;
 static atomic_int freed;
 
+static void count_free(tarn_status status) {
+  expect(status == TARN_OK || status == TARN_E_INVALID);
+  if (status == TARN_OK) atomic_fetch_add(&freed, 1);
+}
+
 static void *free_contested(void *number) {
   uint64_t state = (uintptr_t)number * 0x9e3779b97f4a7c15u;
   for (int i = 0; i < 2000; i++) {
@@ -188,9 +193,7 @@ static void *free_contested(void *number) {
       expect(tarn_pool_alloc(pool, 3000, 0, NULL, &contested) == TARN_OK);
     }
     pthread_barrier_wait(&both_are_ready);
-    tarn_status status = tarn_pool_free(&contested, NULL);
-    expect(status == TARN_OK || status == TARN_E_INVALID);
-    if (status == TARN_OK) atomic_fetch_add(&freed, 1);
+    count_free(tarn_pool_free(&contested, NULL));
     pthread_barrier_wait(&both_are_ready);
     end(make(&state), false);
   }
@@ -209,6 +212,8 @@ TEST(of_two_frees_at_once_one_is_refused) {
 
 // --- calls for what others have ---------------------------------------------
 
+enum { SHARED = 4 };  // slots of the market
+
 static atomic_int taken;
 
 // TARN_E_STATE: another thread resizes the block, and is soon done.
@@ -218,8 +223,7 @@ static void free_any(const tarn_block *block, bool by_address) {
     status = by_address ? tarn_pool_free_address(pool, block->address, NULL)
                         : tarn_pool_free(block, NULL);
   }
-  expect(status == TARN_OK || status == TARN_E_INVALID);
-  if (status == TARN_OK) atomic_fetch_add(&freed, 1);
+  count_free(status);
 }
 
 static void resize_any(tarn_block block) {
@@ -260,7 +264,7 @@ static void *share_blocks(void *number) {
     size_t size = random % most + 1;
     if (tarn_pool_alloc(pool, size, 0, NULL, &mine.block) != TARN_OK) continue;
     atomic_fetch_add(&taken, 1);
-    item theirs = exchange(random % 4, mine);
+    item theirs = exchange(random % SHARED, mine);
     if (theirs.block.pool != NULL) call_wrongly(&theirs.block, random >> 8);
     free_any(&mine.block, random >> 16 & 1);
   }
@@ -279,7 +283,7 @@ TEST_LOOP(wrong_calls_pass_blocks_that_come_and_go, 2) {
   run_threads(share_blocks, WORKERS);
   atomic_store(&trading, false);
   pthread_join(disturber, NULL);
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < SHARED; i++)
     (void)exchange(i, (item){.mark = 0});
   ck_assert_int_eq(atomic_load(&freed), atomic_load(&taken));
   end_pool();
