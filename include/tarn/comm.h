@@ -34,8 +34,10 @@
 // (tarn_comm_from_engine). Within such a communicator, those of each machine
 // still share memory: tarn_comm_split_by_machine.
 //
-// Failure. All ranks that wait for a rank learn of its death within 100 ms, and
-// of a rank that stops after the deadline. The text has its number:
+// Failure. All ranks that wait for a rank learn of its death within 100 ms, of
+// its exec two seconds later, and of a rank that stops after the deadline. On
+// one machine a death is told once the process has ended, not when its
+// descriptors close. The text has its number:
 //   TARN_E_PEER_LOST  a rank has ended, became another program by exec, or has
 //                     destroyed this communicator.
 //   TARN_E_TIMEOUT    a rank did not arrive within the timeout of the options.

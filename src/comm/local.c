@@ -26,7 +26,7 @@ tarn_status tarn__local_create(tarn__comm_area area, size_t rank,
   if (local == NULL) return TARN_E_NOMEM;
   local->area = area;
   local->rank = rank;
-  local->size = area.ranks;
+  local->size = local->closed = area.ranks;
   local->timeout_ms = timeout_ms;
   for (size_t i = 0; i < local->size; i++)
     local->places[i] = parent == NULL ? i : parent->places[ranks[i]];
@@ -68,7 +68,19 @@ tarn_status tarn__local_state(const tarn__comm_local *local) {
                                             : TARN_OK;
 }
 
-// A rank that still runs without a mailbox has become another program.
+// The kernel closes what a process has open before it says that the process
+// has ended, and a driver may take its time in between. Only the end itself is
+// told as one; a process that runs for so long without a mailbox has become
+// another program.
+static const uint64_t ENDING_NS = 2000000000;
+
+static bool runs_on(tarn__comm_local *local, size_t rank) {
+  uint64_t now = tarn__os_now_ns();
+  if (local->closed != rank) local->closed_ns = now;
+  local->closed = rank;
+  return now - local->closed_ns >= ENDING_NS;
+}
+
 static size_t find_ended(tarn__comm_local *local) {
   size_t found = tarn__os_find_ended(local->watched, local->size);
   if (found < local->size) return found;
@@ -76,7 +88,8 @@ static size_t find_ended(tarn__comm_local *local) {
     if (local->watched[rank] < 0) continue;
     local->watched[rank] = local->sockets->sends[local->places[rank]];
   }
-  return tarn__os_find_ended(local->watched, local->size);
+  found = tarn__os_find_ended(local->watched, local->size);
+  return found < local->size && runs_on(local, found) ? found : local->size;
 }
 
 void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended) {

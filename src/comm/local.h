@@ -50,6 +50,8 @@ typedef struct tarn__comm_local {
   size_t size;
   uint64_t timeout_ms;
   uint64_t round;  // the last one that this rank was in
+  size_t closed;   // a rank that runs though its mailbox is closed, or |size|
+  uint64_t closed_ns;  // when that was seen first
   // Of each rank:
   size_t places[TARN_COMM_MOST_RANKS];                  // in the sockets
   int watched[TARN_COMM_MOST_RANKS];                    // scratch of one look

@@ -113,6 +113,26 @@ TEST(a_death_shows_though_a_child_lives) {
   see_death(2, die_with_a_child, 0, 0);
 }
 
+// Its mailbox is closed long before it has ended, as where a driver has to
+// clear a card. Whoever is told that it has ended may rely on that.
+static void close_all_and_die(tarn_comm *comm, void *context) {
+  board *told = context;
+  assert_ok(tarn_comm_barrier(comm));
+  if (is_victim(comm)) {
+    for (int fd = STDERR_FILENO + 1; fd < 256; fd++)
+      close(fd);
+    usleep(200000);
+    told->when = ranks_seconds();
+    ranks_die();
+  }
+  note(comm, told, tarn_comm_barrier(comm));
+  ck_assert_double_gt(told->when, 0);
+}
+
+TEST(a_death_is_told_when_the_process_has_ended) {
+  see_death(3, close_all_and_die, 0, 0);
+}
+
 // It becomes another program, which knows of nothing, and lives on.
 static void become_another(tarn_comm *comm, void *context) {
   board *told = context;

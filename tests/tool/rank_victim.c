@@ -2,7 +2,7 @@
 // that is named does what is named. What a rank then learns it says on stderr,
 // and ends with 3.
 //
-//   rank_victim RANK kill|exit|stop|absent
+//   rank_victim RANK kill|exit|close|stop|absent
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,16 @@
 
 enum { LOST = 3, ROUNDS = 10 };
 
+// As the kernel ends a process that has much to close.
+static void close_all_and_end(void) {
+  for (int fd = STDERR_FILENO + 1; fd < 256; fd++)
+    close(fd);
+  usleep(300000);
+  raise(SIGKILL);
+}
+
 static void end_as(const char *way) {
+  if (strcmp(way, "close") == 0) close_all_and_end();
   if (strcmp(way, "kill") == 0) raise(SIGKILL);
   if (strcmp(way, "stop") == 0) raise(SIGSTOP);
   if (strcmp(way, "exit") == 0) _exit(7);

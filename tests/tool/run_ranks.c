@@ -57,6 +57,12 @@ TEST(killed_rank) {
                   "tarn run: rank 2 was ended by signal 9 (Killed)\n");
 }
 
+// The others are told when it has ended, and so end after it.
+TEST(killed_rank_whose_files_close_before) {
+  check_found_out("close", 128 + SIGKILL,
+                  "tarn run: rank 2 was ended by signal 9 (Killed)\n");
+}
+
 TEST(rank_that_leaves) {
   check_found_out("exit", 7, "tarn run: rank 2 ended with exit status 7\n");
 }
