@@ -15,8 +15,7 @@ enum { LOST = 3, ROUNDS = 10 };
 
 // As the kernel ends a process that has much to close.
 static void close_all_and_end(void) {
-  for (int fd = STDERR_FILENO + 1; fd < 256; fd++)
-    close(fd);
+  if (close_range(STDERR_FILENO + 1, ~0U, 0) != 0) _exit(99);
   usleep(300000);
   raise(SIGKILL);
 }
